@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use undercroft_block::{BlockDevice, SECTOR_SIZE, Sector, write_all_at};
+use undercroft_block::{BlockDevice, Buffer, SECTOR_SIZE, Sector, write_all_at};
 
 /// Bytes read at a time.
 const PIECE: u64 = 1 << 20;
@@ -38,7 +38,9 @@ impl<'a> Copier<'a> {
         device: &dyn BlockDevice,
         at: u64,
     ) -> Result<(), DiskError> {
-        let mut buffer = vec![0; PIECE as usize];
+        // Of whole pages: some processors copy slowly from a page to a place 16 bytes behind one, where
+        // long memory of malloc begins.
+        let mut buffer = Buffer::zeroed(PIECE as usize);
         let mut done = 0;
         self.identity.number(length);
         while let Some(start) = next_data(file, path, done, length)? {

@@ -7,6 +7,7 @@ use std::time::Instant;
 use smallvec::SmallVec;
 use undercroft_block::{Failure, Operation, Request, SECTOR_SIZE};
 
+use super::copied_bytes::CopiedBytes;
 use super::facts::Facts;
 use super::kept::{Change, Content};
 use super::passage::Passage;
@@ -31,7 +32,7 @@ pub(super) struct Flight {
     /// Most bytes of one command.
     step: u64,
     /// What a write sends.
-    data: Option<Arc<Vec<u8>>>,
+    data: Option<Arc<CopiedBytes>>,
     /// It has to be durable when it is answered.
     durable: bool,
     /// When it began to wait for an answer.
@@ -48,7 +49,7 @@ pub(super) struct Flight {
 #[derive(Clone, Debug)]
 pub(super) struct Frame {
     pub(super) header: Vec<u8>,
-    pub(super) data: Option<Arc<Vec<u8>>>,
+    pub(super) data: Option<Arc<CopiedBytes>>,
     /// Bytes of `data` that are sent.
     pub(super) length: usize,
 }
@@ -103,7 +104,7 @@ impl Flight {
             }
             Operation::WriteZeroes => {
                 (flight.command, flight.step) = (Command::Write, facts.payload);
-                flight.data = Some(Arc::new(vec![0; length.min(facts.payload) as usize]));
+                flight.data = Some(Arc::new(vec![0; length.min(facts.payload) as usize].into()));
             }
             Operation::Discard if facts.can_trim() => flight.command = Command::Trim,
             Operation::Flush if facts.can_flush() => {}

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use super::copied_bytes::CopiedBytes;
 use crate::protocol::CommandFlags;
 
 /// What an entry without data counts, so that their number is bounded, too.
@@ -23,7 +24,7 @@ pub(super) struct Change {
 #[derive(Clone, Debug)]
 pub(super) enum Content {
     /// The bytes from the number on.
-    Bytes(Arc<Vec<u8>>, usize),
+    Bytes(Arc<CopiedBytes>, usize),
     /// With these flags of the command.
     Zeroes(CommandFlags),
     /// What does not matter: it is durable.
@@ -76,7 +77,7 @@ impl Kept {
     }
 
     /// Forgets what a flush has covered; returns the memory of it.
-    pub(super) fn release(&mut self, mark: u64) -> impl Iterator<Item = Arc<Vec<u8>>> + use<> {
+    pub(super) fn release(&mut self, mark: u64) -> impl Iterator<Item = Arc<CopiedBytes>> + use<> {
         let covered = mark.saturating_sub(self.first).min(self.entries.len() as u64);
         self.first += covered;
         let covered: Vec<Change> = self.entries.drain(..covered as usize).collect();
@@ -167,7 +168,8 @@ mod tests {
     use super::*;
 
     fn bytes(offset: u64, length: usize) -> Change {
-        let content = Content::Bytes(Arc::new((0..length).map(|place| place as u8).collect()), 0);
+        let bytes: Vec<u8> = (0..length).map(|place| place as u8).collect();
+        let content = Content::Bytes(Arc::new(bytes.into()), 0);
         Change { offset, length: length as u64, content }
     }
 

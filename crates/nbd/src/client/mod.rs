@@ -17,6 +17,7 @@
 mod answer;
 mod attend;
 mod channel;
+mod copied_bytes;
 mod device;
 mod error;
 mod facts;

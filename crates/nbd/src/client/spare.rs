@@ -7,6 +7,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use undercroft_block::Request;
 
+use super::copied_bytes::{CopiedBytes, FRONT};
+
 /// Shorter copies are left to the allocator.
 const SHORTEST: usize = 4 << 10;
 
@@ -28,13 +30,11 @@ struct SpareState {
 
 impl Spare {
     /// The bytes of a write.
-    pub(super) fn copy(&self, request: &Request) -> Arc<Vec<u8>> {
+    pub(super) fn copy(&self, request: &Request) -> Arc<CopiedBytes> {
         // The length fits a request, which limits bound.
         let length = request.length() as usize;
-        let mut memory = self.get(length).unwrap_or_else(|| Vec::with_capacity(length));
-        memory.clear();
-        request.gather().for_each(|piece| memory.extend_from_slice(piece));
-        Arc::new(memory)
+        let memory = self.get(length + FRONT).unwrap_or_default();
+        Arc::new(CopiedBytes::new(request.gather(), length, memory))
     }
 
     /// Memory for `length` bytes, a quarter more at most: lengths differ, and longer copies need theirs.
@@ -53,10 +53,11 @@ impl Spare {
         Some(memory)
     }
 
-    /// Keeps the `memory` that has no other owner, as long as it is `most` bytes in all.
-    pub(super) fn put(&self, memory: impl IntoIterator<Item = Arc<Vec<u8>>>, most: u64) {
+    /// Keeps the memory of the `copies` that have no other owner, as long as it is `most` bytes in all.
+    pub(super) fn put(&self, copies: impl IntoIterator<Item = Arc<CopiedBytes>>, most: u64) {
         let mut state = self.state.lock();
-        for memory in memory.into_iter().filter_map(Arc::into_inner) {
+        let copies = copies.into_iter().filter_map(Arc::into_inner);
+        for memory in copies.map(CopiedBytes::into_memory) {
             let capacity = memory.capacity();
             if capacity >= SHORTEST && state.bytes + capacity as u64 <= most {
                 state.bytes += capacity as u64;
@@ -78,8 +79,8 @@ impl Spare {
 mod tests {
     use super::*;
 
-    fn memory(length: usize) -> Arc<Vec<u8>> {
-        Arc::new(vec![7; length])
+    fn memory(length: usize) -> Arc<CopiedBytes> {
+        Arc::new(vec![7; length].into())
     }
 
     #[test]

@@ -8,6 +8,8 @@ use std::io;
 
 /// Bytes that are hashed at a time: they stay in the caches of a processor.
 const PIECE: usize = 256 * 1024;
+/// Bytes in front of them that are not used.
+const FRONT: usize = 64;
 
 /// A digest in its text form, `sha256:` or `sha512:` and hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
@@ -87,10 +89,13 @@ impl Digest {
         region: &Region,
         go_on: &dyn Fn() -> bool,
     ) -> io::Result<Option<Self>> {
-        let (mut hasher, mut buffer) = (self.hasher(), vec![0; PIECE]);
+        // Long memory of malloc begins 16 bytes behind a page, where some processors copy slowly to from
+        // the beginning of one.
+        let (mut hasher, mut memory) = (self.hasher(), vec![0; FRONT + PIECE]);
+        let buffer = &mut memory[FRONT..];
         let mut position = 0;
         while go_on() {
-            let count = region.read_at(&mut buffer, position)?;
+            let count = region.read_at(buffer, position)?;
             if count == 0 {
                 return Ok(Some(hasher.finish()));
             }

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use undercroft_block::Buffer;
 
 /// Bytes of a cluster.
 const CLUSTER: usize = 64 << 10;
@@ -33,7 +34,9 @@ pub(super) fn convert(
         Ok(Qcow2::<ImageFile>::builder(storage).backing(None).write(true))
     })?;
     let qcow2 = FormatAccess::new(qcow2);
-    let mut buffer = vec![0; PIECE];
+    // Of whole pages: some processors copy slowly from a page to a place 16 bytes behind one, where long
+    // memory of malloc begins.
+    let mut buffer = Buffer::zeroed(PIECE);
     let mut done = 0;
     while let Some(start) = next_data(raw, done, length)? {
         done = start / PIECE as u64 * PIECE as u64;
