@@ -6,6 +6,10 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// Alignment of every buffer in bytes, and the unit in which memory is allocated.
+///
+/// It is that of the pages of the kernel, so that copies to and from those are quick on every processor.
+/// Zen 3 copies a quarter to an eighth of the bytes a second where the destination is 1 to 31 bytes further
+/// in its page than the source, and long memory of `malloc` begins 16 bytes behind a page.
 pub const BUFFER_ALIGNMENT: usize = 4096;
 
 /// An allocation that is given out in parts.

@@ -38,8 +38,7 @@ impl<'a> Copier<'a> {
         device: &dyn BlockDevice,
         at: u64,
     ) -> Result<(), DiskError> {
-        // Of whole pages: some processors copy slowly from a page to a place 16 bytes behind one, where
-        // long memory of malloc begins.
+        // Aligned, since the kernel copies quickly to such memory.
         let mut buffer = Buffer::zeroed(PIECE as usize);
         let mut done = 0;
         self.identity.number(length);

@@ -7,9 +7,9 @@ use undercroft_block::BUFFER_ALIGNMENT;
 
 /// Memory in front of the bytes where they would begin with a page otherwise, or a little behind.
 ///
-/// Zen 3 copies a quarter to an eighth of the bytes a second if the destination is 1 to 31 bytes further in
-/// its page than the source. Long memory of `malloc` begins 16 bytes behind a page, that of submitters with
-/// one, and behind the header of a request its bytes are copied to a socket.
+/// [Some processors copy slowly](BUFFER_ALIGNMENT) to a place that is a little further in its page than the
+/// source. Memory of submitters begins with a page, so these bytes must not begin a little behind one; and
+/// they are copied to a socket a little behind one, after the header of the request.
 pub(super) const FRONT: usize = 64;
 
 /// Bytes that do not change.
@@ -49,6 +49,7 @@ impl Deref for CopiedBytes {
     }
 }
 
+/// Takes bytes where they are.
 impl From<Vec<u8>> for CopiedBytes {
     fn from(memory: Vec<u8>) -> Self {
         Self { memory, front: 0 }

@@ -221,7 +221,8 @@ impl Executor {
         let bio = match request.command {
             Command::Read => {
                 let (export, outbox) = (Arc::clone(&self.export), Arc::clone(&self.outbox));
-                let pipes = self.pipes.clone().filter(|_| self.read_way.is_by_pipe(&cover));
+                let pipes =
+                    self.pipes.as_ref().filter(|_| self.read_way.is_by_pipe(&cover)).cloned();
                 let read = Read { export, outbox, pipes, asked, cover, charge };
                 let buffer = self.buffer(length as usize);
                 let submit = if read.is_long() { long_read::submit } else { Read::submit };

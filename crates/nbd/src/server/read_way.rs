@@ -8,6 +8,7 @@
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 
 use super::cover::Cover;
 use super::page_aliasing;
@@ -28,6 +29,7 @@ const LEAST_REST: u64 = 256 << 20;
 const MOST_REST: u64 = 16 << 30;
 
 /// The way of the long reads of a server.
+#[derive(Default)]
 pub(super) struct ReadWay {
     trial: Mutex<Trial>,
 }
@@ -62,8 +64,7 @@ struct Spans {
     skip: u64,
     /// When the span began, and its bytes.
     span: Option<(Instant, u64)>,
-    times: [Duration; SPANS],
-    count: usize,
+    times: SmallVec<[Duration; SPANS]>,
 }
 
 impl ReadWay {
@@ -87,12 +88,6 @@ impl ReadWay {
     }
 }
 
-impl Default for ReadWay {
-    fn default() -> Self {
-        Self { trial: Mutex::new(Trial::new()) }
-    }
-}
-
 impl Way {
     fn other(self) -> Self {
         match self {
@@ -108,14 +103,16 @@ impl Way {
     }
 }
 
-impl Trial {
-    fn new() -> Self {
+impl Default for Trial {
+    fn default() -> Self {
         Self { chosen: Way::Pipe, rest: LEAST_REST, phase: Phase::Rest(FIRST_REST) }
     }
+}
 
+impl Trial {
     /// Begins as anew, with the way that is chosen.
     fn begin_again(&mut self) {
-        *self = Self { chosen: self.chosen, ..Self::new() };
+        *self = Self { chosen: self.chosen, ..Self::default() };
     }
 
     /// The way of a read of `length` bytes that is carried out `now`.
@@ -155,7 +152,7 @@ impl Trial {
 
 impl Spans {
     fn new() -> Self {
-        Self { skip: SKIPPED, span: None, times: [Duration::ZERO; SPANS], count: 0 }
+        Self { skip: SKIPPED, span: None, times: SmallVec::new() }
     }
 
     /// Adds a read of `length` bytes that begins `now`; the median when there are enough spans.
@@ -168,12 +165,11 @@ impl Spans {
         if *bytes >= SPAN {
             // Reads may be longer than the rest of a span.
             let time = now.saturating_duration_since(*begin).as_secs_f64();
-            self.times[self.count] = Duration::from_secs_f64(time * SPAN as f64 / *bytes as f64);
-            self.count += 1;
+            self.times.push(Duration::from_secs_f64(time * SPAN as f64 / *bytes as f64));
             (*begin, *bytes) = (now, 0);
         }
         *bytes += length;
-        (self.count == SPANS).then(|| {
+        (self.times.len() == SPANS).then(|| {
             self.times.sort_unstable();
             self.times[SPANS / 2]
         })
@@ -195,7 +191,7 @@ mod tests {
 
     impl Client {
         fn new(times: (u64, u64)) -> Self {
-            Self { trial: Trial::new(), now: Instant::now(), times }
+            Self { trial: Trial::default(), now: Instant::now(), times }
         }
 
         /// The number of reads by memory, of `count`.

@@ -34,8 +34,7 @@ pub(super) fn convert(
         Ok(Qcow2::<ImageFile>::builder(storage).backing(None).write(true))
     })?;
     let qcow2 = FormatAccess::new(qcow2);
-    // Of whole pages: some processors copy slowly from a page to a place 16 bytes behind one, where long
-    // memory of malloc begins.
+    // Aligned, since the kernel copies quickly to such memory.
     let mut buffer = Buffer::zeroed(PIECE);
     let mut done = 0;
     while let Some(start) = next_data(raw, done, length)? {
