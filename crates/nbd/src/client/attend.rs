@@ -58,6 +58,7 @@ impl Shared {
         let port = &self.ports[port];
         let mut mine = seat.take();
         let waits = waits && mine.is_empty() && !seat.is_called();
+        let _member = waits.then(|| self.crowd.join());
         let led = port.lead(seat, waits).map(|receiving| {
             let mut leading = Leading { port, rest: None };
             leading.rest = self.receive(receiving, seat, waits, &mut mine);
@@ -123,7 +124,10 @@ impl Receiving {
                 return Ok(());
             }
             let room_wanted = self.link.has_rest();
-            if look && self.receiver.look()? {
+            // With so many waiting, all processors have work: not to wake others counts, not to be awake.
+            let peeks = waits && self.receiver.may_peek() && shared.crowd.can_spare_one();
+            look |= self.receiver.has_peeked();
+            if look && (if peeks { self.receiver.peek() } else { self.receiver.look() })? {
                 continue;
             }
             if !waits {
@@ -132,7 +136,7 @@ impl Receiving {
                 }
                 return Ok(());
             }
-            if !room_wanted {
+            if !room_wanted && !peeks {
                 let Self { busy_poll, receiver, .. } = self;
                 if busy_poll.find(MOMENT, || Ok::<_, Stop>(seat.is_called() || receiver.look()?))? {
                     look = false;

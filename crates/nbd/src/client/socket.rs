@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::net::{
-    RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags, recvmsg, sendmsg, sockopt,
+    RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags, recv, recvmsg, sendmsg, sockopt,
 };
 
 use crate::protocol::Transport;
@@ -51,6 +51,17 @@ impl Socket {
         let flags = if waits { RecvFlags::empty() } else { RecvFlags::DONTWAIT };
         let mut none = RecvAncillaryBuffer::default();
         Ok(rustix::io::retry_on_intr(|| recvmsg(self, pieces, &mut none, flags))?.bytes)
+    }
+
+    /// Copies what has come to `bytes`, and leaves it in the socket; does not wait. Nothing means the end.
+    pub(super) fn peek(&self, bytes: &mut [u8]) -> io::Result<usize> {
+        let flags = RecvFlags::DONTWAIT | RecvFlags::PEEK;
+        Ok(rustix::io::retry_on_intr(|| recv(self, &mut *bytes, flags))?.0)
+    }
+
+    /// Whether the peer is on this machine, and told at once when bytes are received.
+    pub(super) fn is_local(&self) -> bool {
+        matches!(self, Self::Unix(_))
     }
 
     /// Sends some of `pieces` if there is room at once: else the error is one that would block.

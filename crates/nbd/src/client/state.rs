@@ -32,6 +32,7 @@ use super::receiver::Receiving;
 use super::seat::{Ended, Seat};
 use super::spare::Spare;
 use super::zeroes::Zeroes;
+use crate::crowd::Crowd;
 use crate::protocol::WireError;
 
 /// Time without a receiver on a connection after which its watcher receives. Tests wait an hour: no
@@ -50,6 +51,8 @@ pub(super) struct Shared {
     pub(super) facts: Facts,
     pub(super) zeroes: Zeroes,
     pub(super) spare: Spare,
+    /// Threads that wait for answers.
+    pub(super) crowd: Crowd,
     /// One for each connection.
     pub(super) ports: Vec<Arc<Port<Receiving>>>,
     pub(super) state: Mutex<State>,
@@ -126,6 +129,7 @@ impl Shared {
             facts,
             zeroes: Zeroes::default(),
             spare: Spare::default(),
+            crowd: Crowd::default(),
             ports: watchers.iter().map(port).collect(),
             state: Mutex::new(state),
             change: Condvar::new(),

@@ -17,7 +17,6 @@ use thiserror::Error;
 use undercroft_block::{BlockError, flush};
 
 use super::connection::Connection;
-use super::crowd::Crowd;
 use super::execute::Executor;
 use super::export::Export;
 use super::handshake::Handshake;
@@ -30,6 +29,7 @@ use super::poll::Wake;
 use super::read_way::ReadWay;
 use super::stream::{self, Stream};
 use super::tls::Tls;
+use crate::crowd::Crowd;
 
 /// How long a server pauses when it cannot accept, as without descriptors.
 const PAUSE: Duration = Duration::from_millis(100);

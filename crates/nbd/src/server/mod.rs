@@ -21,7 +21,6 @@
 mod answers;
 mod connection;
 mod cover;
-mod crowd;
 mod end;
 mod execute;
 mod export;

@@ -5,8 +5,8 @@ use std::time::Instant;
 use undercroft_block::Plug;
 
 use super::cover::OWN;
-use super::crowd::Member;
 use super::patience::Patience;
+use crate::crowd::Member;
 use crate::protocol::{CommandFlags, Request};
 
 /// A write of so many bytes is received in its place, not with what came before it, and takes about as
@@ -98,8 +98,8 @@ impl<'c> OwnWrites<'c> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::crowd::Crowd;
     use crate::protocol::Command;
-    use crate::server::crowd::Crowd;
 
     fn write(length: u64, flags: CommandFlags) -> Request {
         Request { command: Command::Write, flags, cookie: 0, offset: 0, length }
