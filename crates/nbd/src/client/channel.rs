@@ -97,7 +97,7 @@ impl Receiver {
         self.tls.is_some()
     }
 
-    /// Receives ahead what has come; false if nothing has.
+    /// Receives ahead what has come behind what was [peeked](Self::peek) at; false if nothing has.
     pub(super) fn look(&mut self) -> io::Result<bool> {
         self.buffer.copy_within(self.held.clone(), 0);
         self.held = 0..self.held.len();
@@ -383,6 +383,16 @@ mod tests {
         bytes
     }
 
+    /// Leaves five bytes in the socket that were peeked at and used.
+    fn leave_one(peer: &mut UnixStream, receiver: &mut Receiver) {
+        // The first answer is not known to be brief.
+        for _ in 0..2 {
+            peer.write_all(b"short").unwrap();
+            assert!(receiver.peek().unwrap());
+            used(receiver);
+        }
+    }
+
     #[test]
     fn what_was_peeked_at_comes_once_and_is_taken_before_what_is_behind_it() {
         let (mut peer, socket, mut receiver) = pair();
@@ -424,11 +434,7 @@ mod tests {
     #[test]
     fn a_socket_that_is_closed_behind_a_peek_tells_the_peer_the_end() {
         let (mut peer, socket, mut receiver) = pair();
-        for _ in 0..2 {
-            peer.write_all(b"short").unwrap();
-            assert!(receiver.peek().unwrap());
-            used(&mut receiver);
-        }
+        leave_one(&mut peer, &mut receiver);
         assert_eq!(ioctl_fionread(&*socket).unwrap(), 5);
         drop((receiver, socket));
         assert_eq!(peer.read(&mut [0]).unwrap(), 0);
@@ -437,11 +443,7 @@ mod tests {
     #[test]
     fn the_end_is_an_error_also_behind_a_peek() {
         let (mut peer, _socket, mut receiver) = pair();
-        for _ in 0..2 {
-            peer.write_all(b"short").unwrap();
-            assert!(receiver.peek().unwrap());
-            used(&mut receiver);
-        }
+        leave_one(&mut peer, &mut receiver);
         drop(peer);
         // What was peeked at is taken first.
         assert!(!receiver.peek().unwrap());
