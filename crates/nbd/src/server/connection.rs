@@ -16,7 +16,7 @@ use super::outbox::Outbox;
 use super::own_writes::OwnWrites;
 use super::payload::Payload;
 use super::poll;
-use super::stream::{Stream, Waiting};
+use super::stream::Stream;
 use super::unread::Unread;
 use crate::busy_poll::BusyPoll;
 
@@ -136,15 +136,15 @@ impl<'c> Connection<'c> {
         let reads =
             self.state.ending.is_none() && self.state.hungry.is_none() && !self.outbox.is_clogged();
         // What was decrypted does not show in the socket.
-        if reads && self.stream.is_encrypted() && self.receive(Waiting::No)? {
+        if reads && self.stream.is_encrypted() && self.receive()? {
             return Ok(());
         }
-        if reads && self.state.piped.is_some() && self.await_piped_part()? {
+        if reads && self.state.piped.is_some() && self.has_piped_part()? {
             return Ok(());
         }
-        if reads && self.is_alone() {
+        if reads && self.state.piped.is_none() && self.is_alone() {
             self.unread.pause(self.stream.socket());
-            if self.receive_soon()? || self.sleep_in_socket(|this| this.receive(Waiting::Yes))? {
+            if self.receive_soon()? {
                 return Ok(());
             }
         }
@@ -163,8 +163,10 @@ impl<'c> Connection<'c> {
             // Before more requests are taken, which may not be if there is no room for all of it.
             self.send();
         }
-        if ready.readable && reads {
-            self.receive(Waiting::No)?;
+        if ready.readable && reads && self.state.piped.is_some() {
+            self.see_piped()?;
+        } else if ready.readable && reads {
+            self.receive()?;
         } else if ready.gone {
             return Err(io::Error::from(io::ErrorKind::ConnectionReset).into());
         }
@@ -172,9 +174,8 @@ impl<'c> Connection<'c> {
     }
 
     /// Whether only the client, or the end of the server, can give this thread something to do.
-    pub(super) fn is_alone(&self) -> bool {
-        self.idle.is_none()
-            && !self.stream.is_encrypted()
+    fn is_alone(&self) -> bool {
+        !self.stream.is_encrypted()
             // In this order: a thread that sends has not ended its request.
             && self.outbox.load.requests() == 0
             && !self.outbox.is_blocked()
@@ -184,25 +185,13 @@ impl<'c> Connection<'c> {
     /// Reads what comes this moment; whether there was something.
     fn receive_soon(&mut self) -> Result<bool, End> {
         let mut busy_poll = std::mem::take(&mut self.busy_poll);
-        let found = busy_poll.find(MOMENT, || self.receive(Waiting::No));
+        let found = busy_poll.find(MOMENT, || self.receive());
         self.busy_poll = busy_poll;
         found
     }
 
-    /// Sleeps in the call `receive`, which saves one that polls, and returns its result; false if the
-    /// server stops.
-    pub(super) fn sleep_in_socket(
-        &mut self,
-        receive: impl FnOnce(&mut Self) -> Result<bool, End>,
-    ) -> Result<bool, End> {
-        let wake = Arc::clone(&self.outbox.wake);
-        let _receiving = wake.receiving();
-        // Whoever stops the server sees that this thread receives, or it sees the stop.
-        if self.stops.load(Ordering::SeqCst) { Ok(false) } else { receive(self) }
-    }
-
     /// Reads what has come; whether there was something.
-    fn receive(&mut self, waiting: Waiting) -> Result<bool, End> {
+    fn receive(&mut self) -> Result<bool, End> {
         let room = self.input.room();
         let most = match &self.state.payload {
             Some(payload) if !payload.write.is_last() => 0,
@@ -213,7 +202,7 @@ impl<'c> Connection<'c> {
         let mut pieces = [IoSliceMut::new(rest), IoSliceMut::new(&mut room[..most])];
         // An empty first piece would mean the end to some.
         let pieces = if wanted == 0 { &mut pieces[1..] } else { &mut pieces[..] };
-        match self.stream.receive(pieces, waiting) {
+        match self.stream.receive(pieces) {
             Ok(0) => self.state.ending = Some(End::Client),
             Ok(count) => {
                 let filled = count.min(wanted);

@@ -13,7 +13,7 @@ use super::export::Export;
 use super::input::Input;
 use super::negotiation::{Negotiation, Session, Step};
 use super::poll::{self, Wake};
-use super::stream::{Stream, Waiting};
+use super::stream::Stream;
 use super::tls::Tls;
 use crate::protocol::{
     ClientFlags, ClientOption, Greeting, HandshakeFlags, MAX_OPTION_DATA, OPTION_HEADER,
@@ -127,7 +127,7 @@ impl<'h> Handshake<'h> {
             if self.stops.load(Ordering::SeqCst) {
                 return Err(End::Stopped);
             }
-            match self.stream.receive(&mut [IoSliceMut::new(self.input.room())], Waiting::No) {
+            match self.stream.receive(&mut [IoSliceMut::new(self.input.room())]) {
                 Ok(0) => return Err(End::Client),
                 Ok(count) => {
                     self.input.fill(count);

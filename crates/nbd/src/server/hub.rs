@@ -311,7 +311,7 @@ impl Hub {
     /// answers.
     fn wait_for_connections(&self) {
         let mut connections = self.connections.lock();
-        connections.open.values().for_each(|(wake, socket)| wake.stop(socket));
+        connections.open.values().for_each(|(wake, _)| wake.ring());
         let limit = Instant::now() + self.settings.grace;
         while !connections.open.is_empty() {
             if self.ended.wait_until(&mut connections, limit).timed_out() {

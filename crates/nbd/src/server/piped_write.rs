@@ -4,8 +4,7 @@
 use std::io;
 use std::time::Duration;
 
-use rustix::io::{ioctl_fionread, retry_on_intr};
-use rustix::net::{RecvFlags, recv};
+use rustix::io::ioctl_fionread;
 use undercroft_block::Plug;
 
 use super::connection::{Connection, Left};
@@ -49,18 +48,19 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// Waits until something has come of the write whose payload is in the socket; whether there may be
-    /// something to do then. If not, the write goes on in memory, where any number of bytes may come.
+    /// Whether the next part of the write whose payload is in the socket is there, or comes this moment.
+    /// If only less than that has come, the write goes on in memory, where any number of bytes may come.
     ///
     /// A client that has to wake this thread may run on its processor, and what it sends is in the caches
-    /// there. So nothing is gained by looking again and again before, unless the client has nothing to
-    /// do but to send this write.
-    pub(super) fn await_piped_part(&mut self) -> Result<bool, End> {
+    /// there. So nothing is gained by looking again and again before anything has come, unless the client
+    /// has nothing to do but to send this write.
+    pub(super) fn has_piped_part(&mut self) -> Result<bool, End> {
         let Some(long) = self.state.piped.take() else { return Ok(false) };
-        let is_soon = self.own_writes.come_alone() && self.comes_soon(&long)?;
-        if is_soon || (self.is_alone() && !self.await_bytes()?) || self.comes_soon(&long)? {
+        let has_begun = self.arrived()? > 0;
+        let is_there = (has_begun || self.own_writes.come_alone()) && self.comes_soon(&long)?;
+        if is_there || !has_begun {
             self.state.piped = Some(long);
-            return Ok(true);
+            return Ok(is_there);
         }
         self.receive_in_memory(long, None).map(|()| false)
     }
@@ -70,16 +70,13 @@ impl Connection<'_> {
         look_for(MOMENT, || Ok(long.piped_part(self.arrived()?).is_some()))
     }
 
-    /// Sleeps in the socket until there is something; false if that is the end.
-    fn await_bytes(&mut self) -> Result<bool, End> {
-        self.sleep_in_socket(|connection| {
-            let look = || recv(connection.stream.socket(), &mut [0], RecvFlags::PEEK);
-            let (_, here) = retry_on_intr(look).map_err(io::Error::from)?;
-            if here == 0 {
-                connection.state.ending = Some(End::Client);
-            }
-            Ok(here > 0)
-        })
+    /// Looks at what has come of a write whose payload is in the socket, which is readable: nothing is the
+    /// end.
+    pub(super) fn see_piped(&mut self) -> io::Result<()> {
+        if self.arrived()? == 0 {
+            self.state.ending = Some(End::Client);
+        }
+        Ok(())
     }
 
     /// Bytes in the socket.

@@ -7,29 +7,17 @@ use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::{Errno, read, write};
-use rustix::net::{Shutdown, shutdown};
 
 /// Wakes a thread that polls. Several calls before it wakes cost one system call.
 pub(super) struct Wake {
     event: OwnedFd,
     rung: AtomicBool,
-    /// Whether the thread sleeps in its socket instead, or is about to.
-    receiving: AtomicBool,
-}
-
-/// For the time in which a thread sleeps in its socket.
-pub(super) struct Receiving<'w>(&'w Wake);
-
-impl Drop for Receiving<'_> {
-    fn drop(&mut self) {
-        self.0.receiving.store(false, Ordering::SeqCst);
-    }
 }
 
 impl Wake {
     pub(super) fn new() -> io::Result<Self> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { event, rung: AtomicBool::new(false), receiving: AtomicBool::new(false) })
+        Ok(Self { event, rung: AtomicBool::new(false) })
     }
 
     /// Wakes the thread, now or when it polls next.
@@ -37,21 +25,6 @@ impl Wake {
         if !self.rung.swap(true, Ordering::SeqCst) {
             // It can only fail when the counter is full, and then the thread wakes anyway.
             let _ = write(&self.event, &1_u64.to_ne_bytes());
-        }
-    }
-
-    /// Says that the thread is going to sleep in its socket, where only [`stop`](Self::stop) wakes it.
-    pub(super) fn receiving(&self) -> Receiving<'_> {
-        self.receiving.store(true, Ordering::SeqCst);
-        Receiving(self)
-    }
-
-    /// Wakes the thread of `socket`, which takes no more requests.
-    pub(super) fn stop(&self, socket: &OwnedFd) {
-        self.ring();
-        if self.receiving.load(Ordering::SeqCst) {
-            // It may be closed this moment.
-            let _ = shutdown(socket, Shutdown::Read);
         }
     }
 

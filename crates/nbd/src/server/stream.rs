@@ -12,15 +12,6 @@ use rustls::ServerConnection;
 
 use super::answers::Outgoing;
 
-/// Whether a call waits for bytes when there are none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Waiting {
-    /// It fails instead.
-    No,
-    /// Until there are some, or the end.
-    Yes,
-}
-
 /// A connection.
 pub(super) enum Stream {
     /// As the bytes come.
@@ -54,13 +45,9 @@ fn send_pieces(socket: &OwnedFd, pieces: &[IoSlice<'_>], flags: SendFlags) -> io
     Ok(sendmsg(socket, pieces, &mut SendAncillaryBuffer::default(), flags)?)
 }
 
-fn receive(socket: &OwnedFd, pieces: &mut [IoSliceMut<'_>], waiting: Waiting) -> io::Result<usize> {
+fn receive(socket: &OwnedFd, pieces: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
     let mut none = RecvAncillaryBuffer::default();
-    let flags = match waiting {
-        Waiting::No => RecvFlags::DONTWAIT,
-        Waiting::Yes => RecvFlags::empty(),
-    };
-    Ok(recvmsg(socket, pieces, &mut none, flags)?.bytes)
+    Ok(recvmsg(socket, pieces, &mut none, RecvFlags::DONTWAIT)?.bytes)
 }
 
 impl Stream {
@@ -93,14 +80,10 @@ impl Stream {
         }
     }
 
-    /// Fills `pieces` with what has come; nothing means the end. An encrypted one never waits.
-    pub(super) fn receive(
-        &mut self,
-        pieces: &mut [IoSliceMut<'_>],
-        waiting: Waiting,
-    ) -> io::Result<usize> {
+    /// Fills `pieces` with what has come; nothing means the end. Never waits.
+    pub(super) fn receive(&mut self, pieces: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         match self {
-            Self::Plain(socket) => receive(socket, pieces, waiting),
+            Self::Plain(socket) => receive(socket, pieces),
             Self::Tls(tls) => tls.receive(pieces),
         }
     }
@@ -180,7 +163,7 @@ struct Socket<'a>(&'a OwnedFd);
 
 impl io::Read for Socket<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        receive(self.0, &mut [IoSliceMut::new(bytes)], Waiting::No)
+        receive(self.0, &mut [IoSliceMut::new(bytes)])
     }
 }
 

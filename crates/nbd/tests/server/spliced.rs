@@ -20,10 +20,14 @@ const SIZE: usize = 4096 * KIBIBYTE;
 
 /// A server of `file`, and its device.
 fn served(file: &File) -> (Served, Arc<dyn BlockDevice>) {
+    served_with(file, Settings::default())
+}
+
+fn served_with(file: &File, settings: Settings) -> (Served, Arc<dyn BlockDevice>) {
     file.write_all_at(&vec![0; SIZE], 0).unwrap();
     let device = device_of(file);
     let export = Export::new("disk", Arc::clone(&device));
-    (Served::new(|_: &Path| vec![export], Settings::default()), device)
+    (Served::new(|_: &Path| vec![export], settings), device)
 }
 
 fn in_memory() -> File {
@@ -39,8 +43,14 @@ fn found(file: &File) -> Vec<u8> {
 
 #[test]
 fn what_has_come_is_written_before_the_rest_comes() {
+    for idle in [None, Some(Duration::from_secs(3600))] {
+        sees_parts(Settings { idle, ..Settings::default() });
+    }
+}
+
+fn sees_parts(settings: Settings) {
     let file = in_memory();
-    let (served, device) = served(&file);
+    let (served, device) = served_with(&file, settings);
     let mut client = client(&served);
     // With the first one more may be read than its header.
     assert_eq!(write(&mut client, 1, 0, &[1; 256 * KIBIBYTE]), 0);
@@ -180,4 +190,20 @@ fn a_write_whose_rest_never_comes_ends_with_its_client_or_the_server() {
     let held = [0, 100, 64 * KIBIBYTE].map(|length| begin(&served, length));
     served.stop();
     drop(held);
+}
+
+#[test]
+fn a_client_that_sends_no_rest_is_given_up_after_the_idle_time() {
+    let file = in_memory();
+    let settings = Settings { idle: Some(Duration::from_secs(1)), ..Settings::default() };
+    let (served, _device) = served_with(&file, settings);
+    let mut client = client(&served);
+    assert_eq!(write(&mut client, 1, 0, &[1; 256 * KIBIBYTE]), 0);
+    client.write_all(&request(WRITE, 2, 0, 256 * KIBIBYTE)).unwrap();
+    let server = served.server.as_ref().unwrap();
+    while server.connections() > 0 {
+        thread::yield_now();
+    }
+    let log = served.log.lock();
+    assert!(log.len() == 1 && log[0].ends_with("for the idle time"), "{log:?}");
 }
