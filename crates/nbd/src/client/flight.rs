@@ -206,17 +206,20 @@ impl Flight {
 
     /// Goes on to the next command after one that succeeded; whether there is one.
     pub(super) fn go_on(&mut self, facts: &Facts) -> bool {
-        self.since = Instant::now();
         self.done += self.here();
-        if self.done < self.length {
-            return true;
-        }
         let by_flush = self.durable && !facts.can_force_unit_access() && facts.can_flush();
-        if self.modifies() && by_flush {
+        let goes_on = if self.done < self.length {
+            true
+        } else if self.modifies() && by_flush {
             (self.command, self.length, self.done) = (Command::Flush, 0, 0);
-            return true;
+            true
+        } else {
+            false
+        };
+        if goes_on {
+            self.since = Instant::now();
         }
-        false
+        goes_on
     }
 
     /// Whether all bytes of a read have come, once each.

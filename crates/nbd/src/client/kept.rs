@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::copied_bytes::CopiedBytes;
+use super::own_flush::Amount;
 use crate::protocol::CommandFlags;
 
 /// What an entry without data counts, so that their number is bounded, too.
@@ -95,6 +96,10 @@ impl Kept {
 
     pub(super) fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    pub(super) fn amount(&self) -> Amount {
+        Amount { changes: self.len(), bytes: self.bytes }
     }
 
     /// What may be lost, to be sent again in this order.

@@ -27,6 +27,7 @@ mod keeper;
 mod kept;
 mod link;
 mod options;
+mod own_flush;
 mod passage;
 mod port;
 mod reason;

@@ -25,6 +25,7 @@ use super::handshake::Dialer;
 use super::kept::Kept;
 use super::link::Link;
 use super::options::ClientOptions;
+use super::own_flush::OwnFlush;
 use super::passage::Passage;
 use super::port::Port;
 use super::reason::Reason;
@@ -74,8 +75,7 @@ pub(super) struct State {
     /// read may be late, too.
     taken: BTreeMap<u64, Instant>,
     pub(super) kept: Kept,
-    /// A flush of the client's own is under way.
-    flushing: bool,
+    own_flush: OwnFlush,
     /// Writes that are answered when there is room for what they wrote.
     withheld: Vec<Ended>,
     /// Why the last session ended.
@@ -117,7 +117,7 @@ impl Shared {
             next_cookie: 0,
             taken: BTreeMap::new(),
             kept: Kept::default(),
-            flushing: false,
+            own_flush: OwnFlush::default(),
             withheld: Vec::new(),
             why: String::new(),
             useful: true,
@@ -308,6 +308,7 @@ impl Shared {
         mut flight: Flight,
         out: &mut Vec<Ended>,
     ) {
+        let since = flight.since;
         let change = if self.facts.keeps() { flight.change(&self.facts) } else { None };
         let is_kept = change.is_some();
         if let Some(change) = change {
@@ -316,12 +317,13 @@ impl Shared {
         if flight.is_flush() {
             // What begins the next flush has room in it.
             self.spare.put(state.kept.release(flight.mark), self.options.unflushed / 2);
+            state.own_flush.flushed(since.elapsed());
         }
         let port = flight.port();
         if flight.go_on(&self.facts) {
             self.send(state, flight);
         } else if flight.request.is_none() {
-            state.flushing = false;
+            state.own_flush.answered();
         } else if let Some(ended) = flight.end(Ok(())) {
             let full = is_kept && state.kept.bytes() > self.options.unflushed;
             if full { state.withheld.push(ended) } else { out.push(ended) }
@@ -329,8 +331,9 @@ impl Shared {
         if state.kept.bytes() <= self.options.unflushed {
             out.append(&mut state.withheld);
         }
-        if state.kept.bytes() > self.options.unflushed / 2 && !state.flushing {
-            state.flushing = true;
+        let kept = state.kept.amount();
+        if state.own_flush.is_due(kept, self.options.unflushed, || since.elapsed()) {
+            state.own_flush.sent();
             // No thread waits for its answer, and those whose writes are withheld may wait elsewhere.
             self.send(state, Flight::own_flush(self.passage(port, true)));
         }

@@ -84,6 +84,21 @@ fn writes_without_a_flush_are_bounded_by_flushes_of_the_client() {
 }
 
 #[test]
+fn a_server_that_flushes_slowly_is_not_asked_to_without_need() {
+    let slow = ["get_size=echo 64M", "pread=exit 1", "pwrite=cat >/dev/null", "flush=sleep 1"];
+    let noted = Noted::new(&[&["eval"][..], &slow].concat());
+    let device = open(&noted.server.uri("", &[]));
+    for megabyte in 0..16 {
+        write_all_at(&device, Sector(megabyte * 2048), &vec![7; 1 << 20]).unwrap();
+    }
+    drop(device);
+    // What is kept fits, so there is only the one that tells the time a flush takes, and the one before the
+    // zeroes of a new device are believed.
+    let count = noted.lines("Flush").len();
+    assert!((1..=2).contains(&count), "{count} flushes");
+}
+
+#[test]
 fn errors_of_the_server_are_those_of_the_bio() {
     let home = tempfile::tempdir().unwrap();
     let trigger = home.path().join("fail");
