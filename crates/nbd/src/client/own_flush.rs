@@ -34,8 +34,7 @@ impl Default for OwnFlush {
 
 impl OwnFlush {
     /// Whether one is due where `kept` of at most `limit` bytes are kept: half of what may be, or what the
-    /// caches hold if the server flushes quickly. The request
-    /// that was answered now took `time`.
+    /// caches hold if the server flushes quickly. The request that was answered now took `time`.
     ///
     /// Both times are those of requests among others: a flush that only waits for its turn is quick.
     pub(super) fn is_due(
