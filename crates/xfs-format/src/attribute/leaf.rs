@@ -295,7 +295,8 @@ fn verify_item(
             &[]
         }
     };
-    if namespace == Namespace::Parent && (entry.incomplete() || value.len() != PARENT_VALUE_SIZE) {
+    // It may be incomplete: in the middle of its removal, which an intent in the journal ends.
+    if namespace == Namespace::Parent && value.len() != PARENT_VALUE_SIZE {
         return Err(format!("flags {:#04x} of a parent pointer, or its value", flags.bits()));
     }
     let hash = namespace.hash(entry.name, value, fold_case);

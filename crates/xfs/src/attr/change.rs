@@ -1,6 +1,6 @@
 //! Changing attributes.
 
-use super::entry::Attribute;
+use super::entry::{Attribute, EntryState};
 use super::leaves::{find, insert, tree};
 use super::remote;
 use super::shape::{Shape, add, place_value, shape, shrink, store};
@@ -47,7 +47,7 @@ pub(crate) fn set<F: DaForkMut + ?Sized>(
             store(fork, &all)
         }
         Shape::Blocks => {
-            let found = find(fork, attribute)?;
+            let found = find(fork, attribute, EntryState::Complete)?;
             check_mode(attribute, mode, found.is_some())?;
             match found {
                 None => add(fork, attribute),
@@ -77,16 +77,40 @@ pub(crate) fn remove<F: DaForkMut + ?Sized>(
             }
             Ok(found)
         }
-        Shape::Blocks => {
-            let Some((path, index)) = find(fork, attribute)? else { return Ok(false) };
-            let tree = tree(fork.geometry());
-            take_out(fork, &path, index)?;
-            tree.fix_hashes(fork, &path);
-            tree.join(fork, path)?;
-            shrink(fork)?;
-            Ok(true)
-        }
+        Shape::Blocks => remove_entry(fork, attribute, EntryState::Complete),
     }
+}
+
+/// Removes an attribute, or the incomplete entry that a removal has left which was cut off: the kernel
+/// makes an entry of a tree incomplete first.
+///
+/// # Errors
+///
+/// As [`remove`].
+pub(crate) fn finish_removal<F: DaForkMut + ?Sized>(
+    fork: &mut F,
+    attribute: &Attribute<'_>,
+) -> Result<(), Error> {
+    if !remove(fork, attribute)? && shape(fork)? == Shape::Blocks {
+        remove_entry(fork, attribute, EntryState::Incomplete)?;
+    }
+    Ok(())
+}
+
+/// Removes the entry of this state that is `attribute`, in a fork with blocks, and returns whether it
+/// was there.
+fn remove_entry<F: DaForkMut + ?Sized>(
+    fork: &mut F,
+    attribute: &Attribute<'_>,
+    state: EntryState,
+) -> Result<bool, Error> {
+    let Some((path, index)) = find(fork, attribute, state)? else { return Ok(false) };
+    let tree = tree(fork.geometry());
+    take_out(fork, &path, index)?;
+    tree.fix_hashes(fork, &path);
+    tree.join(fork, path)?;
+    shrink(fork)?;
+    Ok(true)
 }
 
 /// Stores several attributes: as a [`set`] of each, but an inode that has none, or few, gets its

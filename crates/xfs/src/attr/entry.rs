@@ -18,6 +18,14 @@ pub(crate) struct Attribute<'a> {
     pub value: &'a [u8],
 }
 
+/// Whether readers see an entry of a leaf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EntryState {
+    Complete,
+    /// It is not all there yet, or it is being removed.
+    Incomplete,
+}
+
 impl Attribute<'_> {
     /// Checks the lengths.
     pub(crate) fn verify(&self) -> Result<(), Error> {
@@ -60,13 +68,14 @@ impl Attribute<'_> {
         self.is(other.namespace, other.name, other.value)
     }
 
-    /// Whether a complete entry of a leaf is this attribute.
-    pub(super) fn is_entry(&self, entry: &AttrLeafEntry<'_>) -> bool {
+    /// Whether an entry of a leaf, of this state, is this attribute.
+    pub(super) fn is_entry(&self, entry: &AttrLeafEntry<'_>, state: EntryState) -> bool {
         let value = match entry.value {
             AttrValue::Local(value) => value,
             AttrValue::Remote { .. } => &[],
         };
-        !entry.incomplete() && self.is(entry.namespace(), entry.name, value)
+        entry.incomplete() == (state == EntryState::Incomplete)
+            && self.is(entry.namespace(), entry.name, value)
     }
 
     /// Whether its value lies beside its name in a leaf.

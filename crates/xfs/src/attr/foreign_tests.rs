@@ -118,6 +118,45 @@ fn incomplete_entries_end_with_the_leaf() {
     assert_eq!(fork.check().len(), 1);
 }
 
+#[test]
+fn a_removal_that_was_cut_off_goes_on() {
+    let mut fork = MemoryFork::new(12, 9);
+    let names: Vec<_> = (0..40_u8).map(|number| [number + 1; 200]).collect();
+    let pointer = |number: usize| Attribute {
+        namespace: Namespace::Parent,
+        name: &names[number],
+        value: &[3; 12],
+    };
+    for number in 0..names.len() {
+        set(&mut fork, &pointer(number), SetMode::Create).unwrap();
+    }
+    let gone = pointer(7);
+    let hash = gone.hash(&fork.geometry).to_be_bytes();
+    let leaves = fork.mapped().into_iter().filter(|block| {
+        let mut is_leaf = false;
+        fork.block_bytes(*block, |bytes| is_leaf = bytes[8..10] == [0x3b, 0xee]);
+        is_leaf
+    });
+    let leaves: Vec<_> = leaves.collect();
+    assert!(leaves.len() > 1);
+    for block in leaves {
+        // Entries begin behind the header of 80 bytes: hash, place, flags.
+        fork.block_bytes(block, |bytes| {
+            let mut entries = bytes[80..].chunks_exact_mut(8);
+            if let Some(entry) = entries.find(|entry| entry[..4] == hash) {
+                entry[6] |= AttrFlags::INCOMPLETE.bits();
+            }
+        });
+    }
+    assert!(!remove(&mut fork, &gone).unwrap(), "it is not seen");
+    finish_removal(&mut fork, &gone).unwrap();
+    assert_eq!(fork.check().len(), names.len() - 1);
+    // One that is not there was removed already.
+    finish_removal(&mut fork, &gone).unwrap();
+    finish_removal(&mut fork, &pointer(8)).unwrap();
+    assert_eq!(fork.check().len(), names.len() - 2);
+}
+
 /// A tree of two levels with remote values.
 fn large_fork() -> MemoryFork {
     let mut fork = MemoryFork::new(10, 9);

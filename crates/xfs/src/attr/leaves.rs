@@ -1,6 +1,6 @@
 //! Attribute leaves under the hash tree: how they split and merge, and finding an entry.
 
-use super::entry::Attribute;
+use super::entry::{Attribute, EntryState};
 use crate::bytes::EditBytes;
 use crate::da::{DaFork, DaForkMut, HashTree, LeafKind, Path, Side};
 use crate::error::Error;
@@ -121,10 +121,11 @@ impl LeafKind for AttrLeaves {
     }
 }
 
-/// Finds the complete entry that is `attribute`: the path to its leaf, and its index there.
+/// Finds the entry of this state that is `attribute`: the path to its leaf, and its index there.
 pub(super) fn find<F: DaFork + ?Sized>(
     fork: &mut F,
     attribute: &Attribute<'_>,
+    state: EntryState,
 ) -> Result<Option<(Path, usize)>, Error> {
     let tree = tree(fork.geometry());
     let leaves = AttrLeaves { layout: AttrLeafLayout::new(fork.geometry()) };
@@ -136,7 +137,7 @@ pub(super) fn find<F: DaFork + ?Sized>(
             let count = leaves.layout.count(&leaf);
             (leaves.index_of(&leaf, hash)..count)
                 .take_while(|index| leaves.layout.hash(&leaf, *index) == hash)
-                .find(|index| attribute.is_entry(&leaves.layout.entry(&leaf, *index)))
+                .find(|index| attribute.is_entry(&leaves.layout.entry(&leaf, *index), state))
                 .ok_or_else(|| leaves.last_hash(&leaf))
         };
         match found {

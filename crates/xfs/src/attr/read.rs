@@ -1,6 +1,6 @@
 //! Reading attributes.
 
-use super::entry::Attribute;
+use super::entry::{Attribute, EntryState};
 use super::leaves::{find, tree};
 use super::remote;
 use super::shape::{Shape, shape};
@@ -28,7 +28,9 @@ pub(crate) fn get<F: DaFork + ?Sized>(
             .find(|entry| wanted.is(entry.namespace, entry.name, entry.value))
             .map(|entry| entry.value.to_vec())),
         Shape::Blocks => {
-            let Some((path, index)) = find(fork, &wanted)? else { return Ok(None) };
+            let Some((path, index)) = find(fork, &wanted, EntryState::Complete)? else {
+                return Ok(None);
+            };
             let layout = AttrLeafLayout::new(fork.geometry());
             let leaf = path.leaf().read();
             match layout.entry(&leaf, index).value {

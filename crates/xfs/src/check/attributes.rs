@@ -97,7 +97,7 @@ impl Attributes<'_, '_> {
         }
         for (index, entry) in layout.entries(bytes).enumerate() {
             if entry.incomplete() {
-                self.incomplete(at, index);
+                self.incomplete(at, index, entry.namespace());
                 if let AttrValue::Remote { block, len } = entry.value
                     && block.0 != 0
                 {
@@ -110,15 +110,21 @@ impl Attributes<'_, '_> {
     }
 
     /// A large value is written while its entry is incomplete; where a crash cuts that off, kernels and
-    /// `xfs_repair` leave the entry, which no reader shows.
-    fn incomplete(&self, at: FileBlock, index: usize) {
+    /// `xfs_repair` leave the entry, which no reader shows. The removal of a parent pointer is in the journal
+    /// as long as its entry is incomplete.
+    fn incomplete(&self, at: FileBlock, index: usize, namespace: Namespace) {
+        if self.scan.checker.dirty() {
+            return;
+        }
+        let location = self.fork.location(at);
+        if namespace == Namespace::Parent {
+            return self.error(location, format!("entry {index} is an incomplete parent pointer"));
+        }
         let what = format!(
             "entry {index} was left incomplete by a crash: nobody sees it, and it goes when the file \
              is removed"
         );
-        if !self.scan.checker.dirty() {
-            self.scan.checker.add(Finding::warning(STRUCTURE, self.fork.location(at), what));
-        }
+        self.scan.checker.add(Finding::warning(STRUCTURE, location, what));
     }
 
     fn remote_len(&self, len: u32) -> u64 {

@@ -231,7 +231,7 @@ impl Finisher<'_> {
         };
         if let Some((name, value)) = gone {
             // One that is not there was removed already.
-            attr::remove(&mut fork, &Attribute { namespace, name: &name, value: &value })?;
+            attr::finish_removal(&mut fork, &Attribute { namespace, name: &name, value: &value })?;
         }
         if let Some((name, value)) = new {
             let attribute = Attribute { namespace, name: &name, value: &value };

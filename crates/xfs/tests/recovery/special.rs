@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, kernel};
@@ -65,6 +66,28 @@ fn journals_that_went_around() {
         }
     }
     panic!("{around} journals of 150 went around");
+}
+
+#[test]
+fn removals_of_parent_pointers_that_were_cut_off() {
+    if !kernel::available_or_report("xfs::recovery::special::removals_of_parent_pointers") {
+        return;
+    }
+    let scratch = tempfile::tempdir().unwrap();
+    let image = scratch.path().join("image");
+    let mut cut_off = 0;
+    for round in 0..60 {
+        Xfsprogs::newest().unwrap().mkfs(&image, 512 << 20, &["-n", "parent=1"]).unwrap();
+        let mount = LoopMount::new(&image, Access::ReadWrite, &[]).unwrap();
+        load::rename_links(mount.path(), Duration::from_millis(30 + round * 37 % 120));
+        mount.unmount().unwrap();
+        let report = judge(&image).unwrap().expect("it was not unmounted");
+        cut_off += u32::from(report.intents > 0);
+        if cut_off == 6 {
+            return;
+        }
+    }
+    panic!("the journals of 60 have {cut_off} with operations that were cut off");
 }
 
 /// Whether the records to be replayed begin behind the end of the journal.
