@@ -5,6 +5,7 @@
 mod again;
 mod cut_off;
 mod judged;
+mod links;
 mod load;
 mod special;
 #[path = "../journal/tree.rs"]

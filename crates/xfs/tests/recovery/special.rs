@@ -2,6 +2,7 @@
 //! (docs/format/journal/replay.md#limits-of-linux).
 
 use crate::judged::{Disagreement, judge};
+use crate::links;
 use crate::load::{self, End, shut_down};
 use rustix::fs::{FallocateFlags, fallocate};
 use std::fs::{self, File};
@@ -79,7 +80,7 @@ fn removals_of_parent_pointers_that_were_cut_off() {
     for round in 0..60 {
         Xfsprogs::newest().unwrap().mkfs(&image, 512 << 20, &["-n", "parent=1"]).unwrap();
         let mount = LoopMount::new(&image, Access::ReadWrite, &[]).unwrap();
-        load::rename_links(mount.path(), Duration::from_millis(30 + round * 37 % 120));
+        links::rename(mount.path(), Duration::from_millis(30 + round * 37 % 120));
         mount.unmount().unwrap();
         let report = judge(&image).unwrap().expect("it was not unmounted");
         cut_off += u32::from(report.intents > 0);
