@@ -207,19 +207,15 @@ impl Flight {
     /// Goes on to the next command after one that succeeded; whether there is one.
     pub(super) fn go_on(&mut self, facts: &Facts) -> bool {
         self.done += self.here();
-        let by_flush = self.durable && !facts.can_force_unit_access() && facts.can_flush();
-        let goes_on = if self.done < self.length {
-            true
-        } else if self.modifies() && by_flush {
+        if self.done >= self.length {
+            let by_flush = self.durable && !facts.can_force_unit_access() && facts.can_flush();
+            if !self.modifies() || !by_flush {
+                return false;
+            }
             (self.command, self.length, self.done) = (Command::Flush, 0, 0);
-            true
-        } else {
-            false
-        };
-        if goes_on {
-            self.since = Instant::now();
         }
-        goes_on
+        self.since = Instant::now();
+        true
     }
 
     /// Whether all bytes of a read have come, once each.

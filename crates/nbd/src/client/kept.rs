@@ -7,7 +7,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::copied_bytes::CopiedBytes;
-use super::own_flush::Amount;
 use crate::protocol::CommandFlags;
 
 /// What an entry without data counts, so that their number is bounded, too.
@@ -39,6 +38,13 @@ pub(super) struct Kept {
     /// The number of the first entry.
     first: u64,
     bytes: u64,
+}
+
+/// How much is kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Amount {
+    pub(super) changes: usize,
+    pub(super) bytes: u64,
 }
 
 impl Change {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::kept::Amount;
+
 /// Copies of so many bytes stay in the caches of a processor, so that the memory of the last ones is
 /// there when it is used again.
 const CACHED: u64 = 1 << 20;
@@ -17,13 +19,6 @@ pub(super) struct OwnFlush {
     wanted: u64,
     /// The time that the last flush took.
     took: Duration,
-}
-
-/// Changes that are kept.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Amount {
-    pub(super) changes: usize,
-    pub(super) bytes: u64,
 }
 
 impl Default for OwnFlush {
