@@ -2,7 +2,7 @@
 
 use super::claim::Claim;
 use crate::affinity::Placement;
-use crate::bio::{Bio, Splice};
+use crate::bio::{Bio, Splice, SpliceTarget};
 use crate::driver::OpenError;
 use crate::request::RequestList;
 use crate::statistics::{QueueLatencies, QueueReport, Statistics};
@@ -20,8 +20,8 @@ pub trait RequestQueue: Send + Sync {
     /// Takes all `requests`, in their order as far as it matters.
     fn submit(&self, requests: &mut RequestList);
 
-    /// Whether a [splice](crate::splice_at) of `length` bytes to `sector` on would do.
-    fn takes_splice(&self, sector: Sector, length: u64) -> bool;
+    /// The place for a [splice](crate::splice_at) of `length` bytes to `sector` on, if it would do.
+    fn splice_target(&self, sector: Sector, length: u64) -> Option<SpliceTarget<'_>>;
 
     /// Has `splice` move the bytes of `bio`, a write without memory, in this thread, and answers it.
     /// False if nothing was moved; then the bio is gone.

@@ -11,6 +11,7 @@ use super::bell::Bell;
 use super::completer::Completer;
 use super::completions::Completions;
 use super::open_error::OpenError;
+use crate::bio::SpliceTarget;
 use crate::request::{Failure, Request, RequestList};
 use crate::units::{Limits, Sector};
 
@@ -62,10 +63,10 @@ pub trait Driver: Send + Sync + 'static {
         None
     }
 
-    /// The file to which the bytes of a write of `length` bytes to `sector` on can be moved now, at
+    /// The place to which the bytes of a write of `length` bytes to `sector` on can be moved now, at
     /// their offset in the device, without more waiting than a copy has now and then. Asked for writes
     /// by [`splice_at`](crate::splice_at).
-    fn splice_target(&self, sector: Sector, length: u64) -> Option<&File> {
+    fn splice_target(&self, sector: Sector, length: u64) -> Option<SpliceTarget<'_>> {
         let _ = (sector, length);
         None
     }

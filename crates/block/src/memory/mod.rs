@@ -4,6 +4,7 @@ mod allocation;
 #[allow(dead_code, reason = "for rings")]
 mod arena;
 mod buffer;
+mod mapped_file;
 mod pool;
 mod recycled;
 mod region;
@@ -12,6 +13,7 @@ mod segment;
 pub use allocation::BUFFER_ALIGNMENT;
 pub(crate) use arena::Arena;
 pub use buffer::Buffer;
+pub use mapped_file::MappedFile;
 pub use pool::BufferPool;
 pub(crate) use recycled::{Recycle, Recycled, Spares};
 pub use segment::{Segment, SegmentList};

@@ -26,6 +26,6 @@ mod threshold;
 
 pub(crate) use single::submit_directly;
 pub use single::{flush, read_buffer, read_exact_at, read_into, write_all_at, write_zeroes_at};
-pub use splice::{splice_at, takes_splice_at};
+pub use splice::{splice_at, splice_target};
 pub use thread::{Plug, flush_thread};
 pub use threshold::PlugThreshold;

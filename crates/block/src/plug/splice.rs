@@ -2,18 +2,22 @@
 //! `splice` takes them to a file with one copy less.
 
 use super::screen::screen;
-use crate::bio::{Bio, BlockError, Splice};
+use crate::bio::{Bio, BlockError, Splice, SpliceTarget};
 use crate::device::{BlockDevice, Layer};
 use crate::threads::held;
 use crate::units::Sector;
 
-/// Whether the device would take `length` bytes from `sector` on by [`splice_at`] now: it is a leaf over
-/// a file whose page cache has all of the range, in whole pages.
+/// The place to which [`splice_at`] would have `length` bytes moved from `sector` on, if the device took them
+/// now: it is a leaf over a file whose page cache has all of the range, in whole pages.
 #[must_use]
-pub fn takes_splice_at(device: &dyn BlockDevice, sector: Sector, length: u64) -> bool {
+pub fn splice_target(
+    device: &dyn BlockDevice,
+    sector: Sector,
+    length: u64,
+) -> Option<SpliceTarget<'_>> {
     match device.layer() {
-        Layer::Leaf(queue) => queue.takes_splice(sector, length),
-        Layer::Stacked(_) => false,
+        Layer::Leaf(queue) => queue.splice_target(sector, length),
+        Layer::Stacked(_) => None,
     }
 }
 
@@ -21,7 +25,7 @@ pub fn takes_splice_at(device: &dyn BlockDevice, sector: Sector, length: u64) ->
 /// device in this thread; past any plug, but after what the plugs of this thread hold. Counts, and
 /// keeps its order, as any write.
 ///
-/// `None` if the device [does not take them](takes_splice_at), is frozen, has other requests for the
+/// `None` if the device [does not take them](splice_target), is frozen, has other requests for the
 /// sectors under way, or if the first call of `splice` fails: then nothing was moved, and the bytes
 /// have to come to memory and be submitted as a bio.
 ///

@@ -45,7 +45,7 @@ pub(super) struct State {
     /// What has not come of the payload of a write. No input is behind it.
     pub(super) payload: Option<Payload>,
     /// A write whose payload is in the socket. No input is before it.
-    pub(super) piped: Option<LongWrite>,
+    pub(super) spliced: Option<LongWrite>,
     /// Bytes of a payload that are not used.
     pub(super) skip: u64,
     /// Bytes that are read at most beside a payload; none: as many as there is room for. After a long
@@ -139,10 +139,10 @@ impl<'c> Connection<'c> {
         if reads && self.stream.is_encrypted() && self.receive()? {
             return Ok(());
         }
-        if reads && self.state.piped.is_some() && self.has_piped_part()? {
+        if reads && self.state.spliced.is_some() && self.has_spliced_part()? {
             return Ok(());
         }
-        if reads && self.state.piped.is_none() && self.is_alone() {
+        if reads && self.state.spliced.is_none() && self.is_alone() {
             self.unread.pause(self.stream.socket());
             if self.receive_soon()? {
                 return Ok(());
@@ -163,8 +163,8 @@ impl<'c> Connection<'c> {
             // Before more requests are taken, which may not be if there is no room for all of it.
             self.send();
         }
-        if ready.readable && reads && self.state.piped.is_some() {
-            self.see_piped()?;
+        if ready.readable && reads && self.state.spliced.is_some() {
+            self.see_spliced()?;
         } else if ready.readable && reads {
             self.receive()?;
         } else if ready.gone {

@@ -19,6 +19,7 @@ use super::pipe::Pipes;
 use super::read::Read;
 use super::read_way::ReadWay;
 use super::reply::Asked;
+use super::splice_way::SpliceWay;
 use super::status;
 use crate::protocol::{Command, CommandFlags, Dialect, Request, StatusFilter, WireError};
 
@@ -178,17 +179,26 @@ impl Executor {
             .then(|| LongWrite::new(&self.outbox, &cover, self.asked(request), charge, None))
     }
 
-    /// Whether the payload of the write `request`, which was checked, may go by pipes now.
-    pub(super) fn takes_piped(&self, request: &Request) -> bool {
-        self.write_pipes.is_some()
-            && !request.flags.contains(CommandFlags::FUA)
-            && LongWrite::may_be_piped(&*self.export.device, &self.cover(request))
+    /// The way to the page cache that the payload of the write `request`, which was checked, may go now.
+    pub(super) fn splice_way(&self, request: &Request) -> Option<SpliceWay> {
+        let pipes = self.write_pipes.as_ref()?;
+        if request.flags.contains(CommandFlags::FUA) {
+            return None;
+        }
+        let cover = self.cover(request);
+        let target = LongWrite::splice_target(&*self.export.device, &cover)?;
+        Some(SpliceWay::of(&cover, target, pipes))
     }
 
-    /// The write `request`, which was checked, by pipes; none if there are none.
-    pub(super) fn piped_write(&self, request: &Request, charge: usize) -> Option<LongWrite> {
-        let (pipes, cover) = (self.write_pipes.clone()?, self.cover(request));
-        Some(LongWrite::new(&self.outbox, &cover, self.asked(request), charge, Some(pipes)))
+    /// The write `request`, which was checked, by `way`.
+    pub(super) fn spliced_write(
+        &self,
+        request: &Request,
+        charge: usize,
+        way: SpliceWay,
+    ) -> LongWrite {
+        let cover = self.cover(request);
+        LongWrite::new(&self.outbox, &cover, self.asked(request), charge, Some(way))
     }
 
     /// Refuses a request.

@@ -50,8 +50,8 @@ impl Connection<'_> {
         if let Some(payload) = self.state.payload.take() {
             return Ok(self.take_payload(plug, payload));
         }
-        if let Some(long) = self.state.piped.take() {
-            return self.take_piped(plug, long);
+        if let Some(long) = self.state.spliced.take() {
+            return self.take_spliced(plug, long);
         }
         let dialect = self.executor.dialect;
         let header = dialect.request_length();
@@ -106,16 +106,16 @@ impl Connection<'_> {
         Ok(Left::Maybe)
     }
 
-    /// Takes memory for the payload of a write, and what is there of it, if it does not go by pipes.
+    /// Takes memory for the payload of a write, and what is there of it, if it is not spliced.
     fn begin_write(&mut self, request: Request, charge: usize) {
-        let takes_piped = self.executor.takes_piped(&request);
-        if takes_piped {
+        let splice = self.executor.splice_way(&request);
+        if splice.is_some() {
             // What is read with a header is in memory.
             self.state.ahead = Some(self.executor.dialect.request_length());
         }
-        let way = self.own_writes.way(&request, takes_piped && self.input.bytes().is_empty());
+        let way = self.own_writes.way(&request, splice.is_some() && self.input.bytes().is_empty());
         let long = match way {
-            Way::Pipes => self.executor.piped_write(&request, charge),
+            Way::Splice => splice.map(|way| self.executor.spliced_write(&request, charge, way)),
             Way::Parts => self.executor.long_write(&request, charge),
             Way::Queue | Way::Own => None,
         };
@@ -129,8 +129,8 @@ impl Connection<'_> {
     }
 
     fn receive_part(&mut self, long: LongWrite) {
-        if long.is_piped() {
-            self.state.piped = Some(long);
+        if long.is_spliced() {
+            self.state.spliced = Some(long);
             return;
         }
         let length = long.part();

@@ -1,34 +1,28 @@
 //! Long writes that the thread of a connection does itself: in parts, each of which is written when it
 //! has come. The client sends the next one meanwhile, and a part is written from the processor's own
-//! cache. A part comes to memory, or by a pipe from the socket to the file.
+//! cache. A part comes to memory, or from the socket to the page cache.
 
-use std::cell::Cell;
-use std::convert::Infallible;
-use std::fs::File;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use undercroft_block::{
-    Bio, BlockDevice, BlockError, Buffer, Plug, SECTOR_SIZE, Sector, splice_at, takes_splice_at,
+    Bio, BlockDevice, BlockError, Buffer, Plug, SECTOR_SIZE, Sector, SpliceTarget, splice_target,
 };
 
 use super::cover::Cover;
 use super::outbox::Outbox;
-use super::pipe::{FilledPipe, Pipes};
+use super::pipe::FilledPipe;
 use super::reply::Asked;
-use crate::busy_poll::look_for;
+use super::splice_way::SpliceWay;
 
 /// Bytes of a part in memory, at least. A file's device takes as many around the page cache where the
 /// write as a whole would go; with a quarter of it calls take what the overlap gains.
 const PART: u64 = 128 << 10;
-/// Bytes of a part in a pipe, at most.
-const MOST_PIPED: usize = 256 << 10;
+/// Bytes of a part that is spliced, at most.
+const MOST_SPLICED: usize = 256 << 10;
 /// At least, unless it is the last one.
-const LEAST_PIPED: usize = 16 << 10;
-/// A copy of a part by another thread takes less.
-const TURN: Duration = Duration::from_micros(200);
+const LEAST_SPLICED: usize = 16 << 10;
 
 /// A long write whose payload is on its way.
 pub(super) struct LongWrite {
@@ -37,8 +31,8 @@ pub(super) struct LongWrite {
     sector: Sector,
     /// Bytes of the parts that were not submitted.
     rest: u64,
-    /// Where parts may come by a pipe.
-    pipes: Option<Arc<Pipes>>,
+    /// The way of parts that do not come to memory.
+    splice: Option<SpliceWay>,
 }
 
 /// What the parts of a write have in common.
@@ -63,26 +57,28 @@ impl LongWrite {
         cover.is_exact() && cover.length() >= 2 * PART
     }
 
-    /// Whether a write of `cover` may come by pipes to `device` now.
-    pub(super) fn may_be_piped(device: &dyn BlockDevice, cover: &Cover) -> bool {
-        cover.is_exact()
-            && cover.length() >= PART
-            && takes_splice_at(device, cover.sector(), cover.length())
+    /// The place to which a write of `cover` to `device` may be spliced now.
+    pub(super) fn splice_target<'d>(
+        device: &'d dyn BlockDevice,
+        cover: &Cover,
+    ) -> Option<SpliceTarget<'d>> {
+        let is_long = cover.is_exact() && cover.length() >= PART;
+        is_long.then(|| splice_target(device, cover.sector(), cover.length())).flatten()
     }
 
-    /// A write of `cover`, which [has parts](Self::has_parts), or comes by `pipes` as it
-    /// [may](Self::may_be_piped).
+    /// A write of `cover`, which [has parts](Self::has_parts), or is spliced as it
+    /// [may be](Self::splice_target).
     pub(super) fn new(
         outbox: &Arc<Outbox>,
         cover: &Cover,
         asked: Asked,
         charge: usize,
-        pipes: Option<Arc<Pipes>>,
+        splice: Option<SpliceWay>,
     ) -> Self {
         let state = Mutex::new(State { left: cover.length(), result: Ok(()) });
         let shared = Shared { outbox: Arc::clone(outbox), asked, charge, state };
         let shared = Arc::new(shared);
-        Self { shared, sector: cover.sector(), rest: cover.length(), pipes }
+        Self { shared, sector: cover.sector(), rest: cover.length(), splice }
     }
 
     /// Bytes of the next part if it comes to memory; none if all were submitted.
@@ -93,7 +89,7 @@ impl LongWrite {
 
     /// Bytes of the next part in memory, whose first `here` bytes are there; whole blocks.
     pub(super) fn part_with(&self, here: usize) -> usize {
-        // What goes by pipes has whole pages, so no more than the rest.
+        // What is spliced has whole pages, so no more than the rest.
         self.part().max(here.next_multiple_of(rustix::param::page_size()))
     }
 
@@ -122,22 +118,22 @@ impl LongWrite {
         self.rest -= length;
     }
 
-    /// Whether the next part may come by a pipe.
-    pub(super) fn is_piped(&self) -> bool {
-        self.pipes.is_some()
+    /// Whether the next part may be spliced.
+    pub(super) fn is_spliced(&self) -> bool {
+        self.splice.is_some()
     }
 
-    /// Bytes of the next part in a pipe, if `here` bytes are in the socket; none if it is worth waiting
+    /// Bytes of the next part that is spliced, if `here` bytes are in the socket; none if it is worth waiting
     /// for more.
-    pub(super) fn piped_part(&self, here: usize) -> Option<usize> {
+    pub(super) fn spliced_part(&self, here: usize) -> Option<usize> {
         let rest = usize::try_from(self.rest).unwrap_or(usize::MAX);
-        let most = rest.min(MOST_PIPED);
+        let most = rest.min(MOST_SPLICED);
         if here >= most {
             return Some(most);
         }
         // Parts of pages would be read first.
         let whole = here - here % rustix::param::page_size();
-        (whole >= LEAST_PIPED).then_some(whole)
+        (whole >= LEAST_SPLICED).then_some(whole)
     }
 
     /// Moves the next part, which is `length` bytes in `socket`, to `device`.
@@ -151,37 +147,13 @@ impl LongWrite {
         socket: BorrowedFd<'_>,
         length: usize,
     ) -> Result<(), Option<FilledPipe>> {
-        let Some(pipes) = self.pipes.take() else { return Err(None) };
-        let Some(pipe) = pipes.receive(socket, length) else { return Err(None) };
-        if pipe.len() < length {
-            return Err(Some(pipe));
-        }
-        let Some(result) = self.splice_in_turn(device, &pipe) else { return Err(Some(pipe)) };
+        let Some(way) = self.splice.take() else { return Err(None) };
+        let result = way.splice(device, self.sector, socket, length)?;
         let bytes = length as u64;
-        self.pipes = Some(pipes);
+        self.splice = Some(way);
         self.advance(bytes);
         self.shared.ended(bytes, result);
         Ok(())
-    }
-
-    /// Moves what is in `pipe` to `device`, after other connections that write there now, if they are
-    /// quick; none if nothing was moved.
-    fn splice_in_turn(
-        &self,
-        device: &dyn BlockDevice,
-        pipe: &FilledPipe,
-    ) -> Option<Result<(), BlockError>> {
-        let mut done = None;
-        let is_tried = Cell::new(false);
-        let mut splice = |file: &File, offset, most| {
-            is_tried.set(true);
-            pipe.write_to(file, offset, most)
-        };
-        let Ok(_) = look_for(TURN, || {
-            done = splice_at(device, self.sector, pipe.len() as u64, &mut splice);
-            Ok::<_, Infallible>(done.is_some() || is_tried.get())
-        });
-        done
     }
 }
 

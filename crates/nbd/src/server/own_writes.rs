@@ -25,8 +25,8 @@ pub(super) enum Way {
     Own,
     /// By that thread, in [parts](super::long_write) if it can be.
     Parts,
-    /// By that thread, by [pipes](super::piped_write).
-    Pipes,
+    /// By that thread, [spliced](super::spliced_write).
+    Splice,
 }
 
 /// Which writes a connection does itself.
@@ -44,19 +44,19 @@ impl<'c> OwnWrites<'c> {
         Self { member, patience: Patience::default(), alone: 0, plugged: false }
     }
 
-    /// The way of the write `request`, whose payload comes next and goes by pipes if it `may_pipe`. What
+    /// The way of the write `request`, whose payload comes next and is spliced if it `may_splice`. What
     /// has to be durable takes a disk its time. While a long one is copied the next should be received,
     /// if there is a processor for that; and if there is none for the client, parts save no time.
-    pub(super) fn way(&mut self, request: &Request, may_pipe: bool) -> Way {
+    pub(super) fn way(&mut self, request: &Request, may_splice: bool) -> Way {
         let is_long = request.length >= LONG;
         let is_crowded = is_long && self.member.is_enough();
         let is_due = !is_long || self.come_alone() || is_crowded;
-        let is_own = (may_pipe || is_due && request.length <= OWN)
+        let is_own = (may_splice || is_due && request.length <= OWN)
             && !request.flags.contains(CommandFlags::FUA)
             && self.patience.suffices();
         match is_own {
             false => Way::Queue,
-            true if may_pipe => Way::Pipes,
+            true if may_splice => Way::Splice,
             true if is_long && !is_crowded => Way::Parts,
             true => Way::Own,
         }
@@ -112,7 +112,7 @@ mod tests {
         let mut writes = OwnWrites::new(crowd.join());
         assert_eq!(writes.way(&write(4096, none), false), Way::Own);
         assert_eq!(writes.way(&write(4096, CommandFlags::FUA), false), Way::Queue);
-        assert_eq!(writes.way(&write(2 * OWN, none), true), Way::Pipes);
+        assert_eq!(writes.way(&write(2 * OWN, none), true), Way::Splice);
         let mut after = |is_only| {
             writes.learn(is_only);
             writes.way(&write(LONG, none), false)

@@ -1,4 +1,5 @@
-//! Long writes to a file, which go from the socket to the page cache by a pipe where that has their range.
+//! Long writes to a file, which go from the socket to the page cache where that has their range: by a pipe,
+//! or, if the file is in memory, to its mapped pages.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -35,6 +36,10 @@ fn in_memory() -> File {
     File::from(memfd_create("image", flags).unwrap())
 }
 
+fn on_disk() -> File {
+    tempfile::tempfile_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
 fn found(file: &File) -> Vec<u8> {
     let mut bytes = vec![0; SIZE];
     file.read_exact_at(&mut bytes, 0).unwrap();
@@ -44,13 +49,14 @@ fn found(file: &File) -> Vec<u8> {
 #[test]
 fn what_has_come_is_written_before_the_rest_comes() {
     for idle in [None, Some(Duration::from_secs(3600))] {
-        sees_parts(Settings { idle, ..Settings::default() });
+        for file in [in_memory(), on_disk()] {
+            sees_parts(&file, Settings { idle, ..Settings::default() });
+        }
     }
 }
 
-fn sees_parts(settings: Settings) {
-    let file = in_memory();
-    let (served, device) = served_with(&file, settings);
+fn sees_parts(file: &File, settings: Settings) {
+    let (served, device) = served_with(file, settings);
     let mut client = client(&served);
     // With the first one more may be read than its header.
     assert_eq!(write(&mut client, 1, 0, &[1; 256 * KIBIBYTE]), 0);
@@ -74,7 +80,6 @@ fn sees_parts(settings: Settings) {
 
 #[test]
 fn bytes_that_come_bit_by_bit_are_in_the_file() {
-    let on_disk = || tempfile::tempfile_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     for file in [in_memory(), on_disk()] {
         let (served, _device) = served(&file);
         let mut random = fastrand::Rng::with_seed(11);
@@ -105,8 +110,13 @@ fn bytes_that_come_bit_by_bit_are_in_the_file() {
 
 #[test]
 fn more_pieces_than_a_pipe_takes_are_in_the_file() {
-    let file = in_memory();
-    let (served, _device) = served(&file);
+    for file in [in_memory(), on_disk()] {
+        takes_pieces(&file);
+    }
+}
+
+fn takes_pieces(file: &File) {
+    let (served, _device) = served(file);
     let mut client = client(&served);
     // Refused beyond a limit of the system, and less will do.
     let _ = rustix::net::sockopt::set_socket_send_buffer_size(&client, 1 << 20);
@@ -117,14 +127,19 @@ fn more_pieces_than_a_pipe_takes_are_in_the_file() {
         client.write_all(&request(WRITE, cookie, 8192, length)).unwrap();
         data.chunks(piece).for_each(|piece| client.write_all(piece).unwrap());
         assert_eq!(answer(&mut client), (cookie, 0));
-        assert!(found(&file)[8192..8192 + length] == data);
+        assert!(found(file)[8192..8192 + length] == data);
     }
 }
 
 #[test]
 fn connections_that_write_to_the_same_place_do_not_mix_in_a_block() {
-    let file = in_memory();
-    let (served, device) = served(&file);
+    for file in [in_memory(), on_disk()] {
+        does_not_mix(&file);
+    }
+}
+
+fn does_not_mix(file: &File) {
+    let (served, device) = served(file);
     thread::scope(|scope| {
         for byte in 1..5 {
             let mut client = client(&served);
@@ -139,7 +154,7 @@ fn connections_that_write_to_the_same_place_do_not_mix_in_a_block() {
     });
     assert_eq!(device.statistics().bytes_written, 400 * 512 * KIBIBYTE as u64);
     drop(served);
-    let bytes = found(&file);
+    let bytes = found(file);
     let written = &bytes[..640 * KIBIBYTE];
     assert!(
         written.chunks(4096).all(|block| {
@@ -154,15 +169,42 @@ fn a_file_that_refuses_a_write_fails_that_and_no_more() {
     let file = in_memory();
     let (served, _device) = served(&file);
     let mut client = client(&served);
-    for cookie in 0..3 {
-        assert_eq!(write(&mut client, cookie, 0, &[1; 256 * KIBIBYTE]), 0);
-    }
+    // It has not been mapped, and is not.
     fcntl_add_seals(&file, SealFlags::WRITE).unwrap();
     for cookie in 3..6 {
         assert_eq!(write(&mut client, cookie, 0, &[2; 256 * KIBIBYTE]), 1, "not EPERM");
         assert_eq!(write(&mut client, 9, 4096, &[2; 4096]), 1, "not EPERM");
     }
-    assert!(found(&file)[..256 * KIBIBYTE].iter().all(|byte| *byte == 1));
+    assert!(found(&file) == [0; SIZE]);
+}
+
+#[test]
+fn a_file_that_became_shorter_takes_what_it_can_and_the_next_request_is_found() {
+    let (file, half) = (in_memory(), SIZE / 2);
+    let (served, _device) = served(&file);
+    let mut client = client(&served);
+    let whole = 256 * KIBIBYTE;
+    for cookie in 0..3 {
+        assert_eq!(write(&mut client, cookie, half - whole / 2, &vec![1; whole]), 0);
+        assert_eq!(write(&mut client, cookie, half + whole, &vec![1; whole]), 0);
+    }
+    file.set_len(half as u64).unwrap();
+    // Its length is that of the device, and it may grow.
+    assert_eq!(write(&mut client, 4, half + whole, &vec![2; whole]), 0);
+    assert_eq!(write(&mut client, 5, half - whole / 2, &vec![3; whole]), 0);
+    let mut bytes = vec![0; 2 * whole];
+    file.read_exact_at(&mut bytes, (half - whole / 2) as u64).unwrap();
+    let runs: Vec<_> =
+        bytes.chunk_by(|one, other| one == other).map(|run| (run[0], run.len())).collect();
+    assert_eq!(runs, [(3, whole), (0, whole / 2), (2, whole / 2)]);
+    // It may not.
+    file.set_len(half as u64).unwrap();
+    fcntl_add_seals(&file, SealFlags::GROW).unwrap();
+    for cookie in 6..9 {
+        assert_eq!(write(&mut client, cookie, half + whole, &vec![4; whole]), 1, "not EPERM");
+        assert_eq!(write(&mut client, cookie, half - whole / 2, &vec![4; whole]), 1, "not EPERM");
+        assert_eq!(write(&mut client, cookie, half - 2 * whole, &vec![4; whole]), 0);
+    }
 }
 
 #[test]

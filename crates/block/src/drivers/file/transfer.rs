@@ -32,7 +32,7 @@ pub(super) fn execute(device: &OpenFile, request: &mut Request) -> Result<(), Fa
         Operation::Read => return read(file, offset, request, block),
         Operation::Write => return write(device, offset, request, durable),
         Operation::WriteZeroes => write_zeroes(device, offset, request.length())?,
-        Operation::Discard => discard(file, offset, request.length())?,
+        Operation::Discard => discard(device, offset, request.length())?,
         Operation::CloneRange => clone(file, request)?,
         Operation::Flush => return Ok(fdatasync(file)?),
     }
@@ -210,6 +210,7 @@ fn clone(file: &File, request: &Request) -> Result<(), Failure> {
 /// Makes a range read as zeroes: a hole if the file can have one, else unwritten extents, else
 /// zeroes.
 fn write_zeroes(device: &OpenFile, offset: u64, length: u64) -> Result<(), Failure> {
+    device.forget_pages(offset, length);
     for how in [FallocateFlags::PUNCH_HOLE, FallocateFlags::ZERO_RANGE] {
         match retry(|| fallocate(device.file(), how | FallocateFlags::KEEP_SIZE, offset, length)) {
             Err(error) if is_unsupported(error) => {}
@@ -238,9 +239,10 @@ fn write_plain_zeroes(device: &OpenFile, offset: u64, length: u64) -> Result<(),
 }
 
 /// Gives a range back to the file system below, if it can take it: a discard is advice.
-fn discard(file: &File, offset: u64, length: u64) -> Result<(), Failure> {
+fn discard(device: &OpenFile, offset: u64, length: u64) -> Result<(), Failure> {
     let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-    match retry(|| fallocate(file, how, offset, length)) {
+    device.forget_pages(offset, length);
+    match retry(|| fallocate(device.file(), how, offset, length)) {
         Err(error) if is_unsupported(error) => Ok(()),
         result => Ok(result?),
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use super::claimed::ClaimedQueue;
 use super::shared::Shared;
 use crate::affinity::Placement;
-use crate::bio::{Bio, Splice};
+use crate::bio::{Bio, Splice, SpliceTarget};
 use crate::device::{Claim, RequestQueue, claim};
 use crate::driver::{Driver, OpenError};
 use crate::request::RequestList;
@@ -26,11 +26,11 @@ impl<D: Driver> RequestQueue for Shared<D> {
         self.dispatch(requests);
     }
 
-    fn takes_splice(&self, sector: Sector, length: u64) -> bool {
+    fn splice_target(&self, sector: Sector, length: u64) -> Option<SpliceTarget<'_>> {
         let is_inside = Sector::from_bytes(length)
             .and_then(|sectors| sector.checked_add(sectors))
             .is_some_and(|end| end <= self.driver.capacity());
-        is_inside && self.driver.splice_target(sector, length).is_some()
+        is_inside.then(|| self.driver.splice_target(sector, length)).flatten()
     }
 
     fn splice(&self, bio: Bio, splice: &mut Splice<'_>) -> bool {

@@ -61,12 +61,12 @@ impl<D: Driver> Shared<D> {
         request: &Request,
         splice: &mut Splice<'_>,
     ) -> Option<Result<(), Failure>> {
-        let file = self.driver.splice_target(request.sector(), request.length())?;
+        let target = self.driver.splice_target(request.sector(), request.length())?;
         let (start, length) = (request.sector().0 * SECTOR_SIZE, request.length());
         let mut done = 0;
         while done < length {
             // At most what a request may have.
-            match splice(file, start + done, (length - done) as usize) {
+            match splice(target, start + done, (length - done) as usize) {
                 Ok(0) | Err(_) if done == 0 => return None,
                 Ok(0) => {
                     let reason = io::Error::from(io::ErrorKind::WriteZero).into();

@@ -1,5 +1,5 @@
-//! Long writes whose payload goes from the socket to the page cache of a file by a pipe, with one copy
-//! less than by memory.
+//! Long writes whose payload goes from the socket to the page cache of a file, with one copy less than by
+//! memory.
 
 use std::io;
 use std::time::Duration;
@@ -19,10 +19,10 @@ const MOMENT: Duration = Duration::from_micros(50);
 
 impl Connection<'_> {
     /// Moves what has come of `long` to the device, if that is enough.
-    pub(super) fn take_piped(&mut self, plug: &Plug, mut long: LongWrite) -> Result<Left, End> {
+    pub(super) fn take_spliced(&mut self, plug: &Plug, mut long: LongWrite) -> Result<Left, End> {
         let here = self.arrived()?;
-        let Some(length) = long.piped_part(here) else {
-            self.state.piped = Some(long);
+        let Some(length) = long.spliced_part(here) else {
+            self.state.spliced = Some(long);
             return Ok(Left::Nothing);
         };
         // What came before goes before.
@@ -31,14 +31,14 @@ impl Connection<'_> {
         if let Err(pipe) = self.own_writes.measure(|| long.splice(device, socket, length)) {
             self.receive_in_memory(long, pipe)?;
         } else if long.part() > 0 {
-            self.state.piped = Some(long);
+            self.state.spliced = Some(long);
         } else {
             self.own_writes.learn(self.outbox.load.requests() == 0 && here == length);
         }
         Ok(Left::Maybe)
     }
 
-    /// Has the next part of `long` come to memory: little has come that could go by a pipe, or the
+    /// Has the next part of `long` come to memory: little has come that could be spliced, or the
     /// client has gone. What is in `pipe` is the beginning of it.
     fn receive_in_memory(&mut self, long: LongWrite, pipe: Option<FilledPipe>) -> Result<(), End> {
         let filled = pipe.as_ref().map_or(0, FilledPipe::len);
@@ -54,12 +54,12 @@ impl Connection<'_> {
     /// A client that has to wake this thread may run on its processor, and what it sends is in the caches
     /// there. So nothing is gained by looking again and again before anything has come, unless the client
     /// has nothing to do but to send this write.
-    pub(super) fn has_piped_part(&mut self) -> Result<bool, End> {
-        let Some(long) = self.state.piped.take() else { return Ok(false) };
+    pub(super) fn has_spliced_part(&mut self) -> Result<bool, End> {
+        let Some(long) = self.state.spliced.take() else { return Ok(false) };
         let has_begun = self.arrived()? > 0;
         let is_there = (has_begun || self.own_writes.come_alone()) && self.comes_soon(&long)?;
         if is_there || !has_begun {
-            self.state.piped = Some(long);
+            self.state.spliced = Some(long);
             return Ok(is_there);
         }
         self.receive_in_memory(long, None).map(|()| false)
@@ -67,12 +67,12 @@ impl Connection<'_> {
 
     /// Whether the next part of `long` comes this moment.
     fn comes_soon(&self, long: &LongWrite) -> Result<bool, End> {
-        look_for(MOMENT, || Ok(long.piped_part(self.arrived()?).is_some()))
+        look_for(MOMENT, || Ok(long.spliced_part(self.arrived()?).is_some()))
     }
 
     /// Looks at what has come of a write whose payload is in the socket, which is readable: nothing is the
     /// end.
-    pub(super) fn see_piped(&mut self) -> io::Result<()> {
+    pub(super) fn see_spliced(&mut self) -> io::Result<()> {
         if self.arrived()? == 0 {
             self.state.ending = Some(End::Client);
         }
