@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use rustix::param::page_size;
+use rustix::process::{Resource, getrlimit};
 use rustix::system::sysinfo;
 
 /// Bytes whose pages are mapped together. The kernel maps as many in one fault if the page cache has them.
@@ -65,6 +66,10 @@ impl MappedFile {
 
     fn within(file: &File, budget: &'static Budget) -> Option<Self> {
         let length = usize::try_from(file.metadata().ok()?.len()).ok()?;
+        // Where addresses are limited, other memory needs them.
+        if getrlimit(Resource::As).current.is_some() {
+            return None;
+        }
         // What is written behind the end of a file in its last page is lost.
         let length = length - length % page_size();
         let protection = ProtFlags::READ | ProtFlags::WRITE;
