@@ -113,10 +113,10 @@ impl MappedFile {
         let Some(first) = units.clone().find(|unit| !self.mapped.has(*unit)) else {
             return !units.is_empty();
         };
-        if self.written.set(first..units.end) > 0 {
+        let units = first..units.end;
+        if self.written.set(units.clone()) > 0 {
             return false;
         }
-        let units = first..units.end;
         let bytes = units.start * UNIT..units.end * UNIT;
         let is_done = self.budget.has_room(bytes.len()) && self.populate(bytes);
         if is_done {
