@@ -17,11 +17,13 @@ use rustix::param::page_size;
 use rustix::process::{Resource, getrlimit};
 use rustix::system::sysinfo;
 
-/// Bytes whose pages are mapped together. The kernel maps as many in one fault if the page cache has them.
-const UNIT: usize = 64 << 10;
+use super::file_units::{UNIT, Units, WrittenParts};
 
 /// Of the memory of the machine, the part that is mapped at most.
 const SHARE: u64 = 16;
+
+/// Budgets that the file may be long: four times the memory of the machine.
+const MOST_BUDGETS: u64 = 4 * SHARE;
 
 /// What this process has mapped.
 static ALL: LazyLock<Budget> = LazyLock::new(|| {
@@ -37,13 +39,10 @@ pub struct MappedFile {
     start: NonNull<c_void>,
     /// In bytes: the whole pages that the file had.
     length: usize,
-    written: Units,
+    written: WrittenParts,
     mapped: Units,
     budget: &'static Budget,
 }
-
-/// A bit for each unit of a file.
-struct Units(Box<[AtomicU64]>);
 
 // SAFETY: the mapping belongs to no thread, and only the kernel reads and writes there.
 unsafe impl Send for MappedFile {}
@@ -58,8 +57,8 @@ struct Budget {
 }
 
 impl MappedFile {
-    /// Maps the whole pages of `file`, which is in memory and open for reads and writes; none if it has none,
-    /// or the system refuses.
+    /// Maps the whole pages of `file`, which is in memory and open for reads and writes; none if it has none
+    /// or is much longer than memory, or the system refuses.
     pub(crate) fn of(file: &File) -> Option<Self> {
         Self::within(file, &ALL)
     }
@@ -72,30 +71,44 @@ impl MappedFile {
         }
         // What is written behind the end of a file in its last page is lost.
         let length = length - length % page_size();
+        // Most of it are holes, and of each unit is known here whether it is mapped.
+        if length as u64 / MOST_BUDGETS > budget.limit {
+            return None;
+        }
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: the place is the system's choice, so nothing else is mapped there. The system refuses
         // no bytes.
         let start =
             unsafe { mmap(ptr::null_mut(), length, protection, MapFlags::SHARED, file, 0) }.ok()?;
         let start = NonNull::new(start)?;
-        let (written, mapped) = (Units::of(length), Units::of(length));
+        let (written, mapped) = (WrittenParts::of(length), Units::of(length));
         Some(Self { start, length, written, mapped, budget })
     }
 
-    /// Fills up to `most` bytes of the file from `offset` on with what `source` has to be read; returns
-    /// their number.
+    /// Fills up to `most` bytes of the file from `offset` on with what `source` has to be read, and
+    /// `behind` with what comes next; returns how many bytes there were in all.
     ///
     /// # Errors
     /// The file has no whole pages there, or no room for them, or the error of `source`. Bytes that were
     /// not taken from `source` are still there, and what the range of the file has is not known.
-    pub fn read_from(&self, source: BorrowedFd<'_>, offset: u64, most: usize) -> io::Result<usize> {
+    pub fn read_from(
+        &self,
+        source: BorrowedFd<'_>,
+        offset: u64,
+        most: usize,
+        behind: &mut [u8],
+    ) -> io::Result<usize> {
         let range = self.range(offset, most as u64).ok_or(io::ErrorKind::InvalidInput)?;
         // SAFETY: the range is inside the mapping, which lasts as long as `self`. Nothing in this process
         // refers to its memory, so it is of no account that others write there, too. Where there is no
-        // page, the call fails.
+        // page, the call fails. The second piece is borrowed for the call.
         let result = unsafe {
             let place = self.start.as_ptr().byte_add(range.start);
-            libc::read(source.as_raw_fd(), place, range.len())
+            let pieces = [
+                libc::iovec { iov_base: place, iov_len: range.len() },
+                libc::iovec { iov_base: behind.as_mut_ptr().cast(), iov_len: behind.len() },
+            ];
+            libc::readv(source.as_raw_fd(), pieces.as_ptr(), 2)
         };
         usize::try_from(result).map_err(|_| io::Error::last_os_error())
     }
@@ -103,21 +116,25 @@ impl MappedFile {
     /// Hears that `length` bytes from `offset` on are written next, and says whether that had better be to
     /// the pages, which are mapped.
     ///
-    /// To map them costs about as much as is won by one write. So it is done for the second write to
-    /// a range, as long as the process has not mapped too much. The first one, if it is by other means, makes
-    /// the pages; each would cost a fault here.
+    /// To map them costs about as much as is won by one write of all. So it is done for the first write to
+    /// a unit of which all was written, as long as the process has not mapped too much. What is written
+    /// by other means makes the pages; each would cost a fault here.
     pub fn prepare(&self, offset: u64, length: u64) -> bool {
-        let Some(range) = self.range(offset, length) else { return false };
-        // The kernel maps the pages at the ends when they are filled.
-        let units = range.start.div_ceil(UNIT)..range.end / UNIT;
+        let Some(range) = self.range(offset, length).filter(|range| !range.is_empty()) else {
+            return false;
+        };
+        // The kernel maps the pages at the ends of a long one when they are filled.
+        let whole = range.start.div_ceil(UNIT)..range.end / UNIT;
+        let units =
+            if whole.is_empty() { range.start / UNIT..range.end.div_ceil(UNIT) } else { whole };
         let Some(first) = units.clone().find(|unit| !self.mapped.has(*unit)) else {
-            return !units.is_empty();
+            return true;
         };
         let units = first..units.end;
-        if self.written.set(units.clone()) > 0 {
+        let bytes = units.start * UNIT..self.length.min(units.end * UNIT);
+        if !self.written.set(bytes.start.max(range.start)..bytes.end.min(range.end)) {
             return false;
         }
-        let bytes = units.start * UNIT..units.end * UNIT;
         let is_done = self.budget.has_room(bytes.len()) && self.populate(bytes);
         if is_done {
             self.budget.take(self.mapped.set(units) * UNIT);
@@ -151,34 +168,6 @@ impl MappedFile {
         let end = offset.checked_add(length).filter(|end| *end <= self.length as u64)?;
         // No more than the length.
         Some(offset as usize..end as usize)
-    }
-}
-
-impl Units {
-    /// None of a file of `length` bytes.
-    fn of(length: usize) -> Self {
-        let words = length.div_ceil(UNIT).div_ceil(64);
-        Self((0..words).map(|_| AtomicU64::new(0)).collect())
-    }
-
-    fn has(&self, unit: usize) -> bool {
-        self.bit(unit).is_some_and(|(word, bit)| word.load(Ordering::Relaxed) & bit != 0)
-    }
-
-    /// Sets `units`; returns how many were not.
-    fn set(&self, units: Range<usize>) -> usize {
-        let bits = units.filter_map(|unit| self.bit(unit));
-        bits.filter(|(word, bit)| word.fetch_or(*bit, Ordering::Relaxed) & bit == 0).count()
-    }
-
-    /// Clears `units`; returns how many were set.
-    fn clear(&self, units: Range<usize>) -> usize {
-        let bits = units.filter_map(|unit| self.bit(unit));
-        bits.filter(|(word, bit)| word.fetch_and(!bit, Ordering::Relaxed) & bit != 0).count()
-    }
-
-    fn bit(&self, unit: usize) -> Option<(&AtomicU64, u64)> {
-        self.0.get(unit / 64).map(|word| (word, 1 << (unit % 64)))
     }
 }
 
@@ -242,18 +231,39 @@ mod tests {
         let pages = MappedFile::of(&file).unwrap();
         let (mut client, socket) = UnixStream::pair().unwrap();
         client.write_all(&vec![7; 2 * page]).unwrap();
-        assert_eq!(pages.read_from(socket.as_fd(), 10, page).unwrap(), page);
-        assert_eq!(pages.read_from(socket.as_fd(), page as u64 + 10, 2 * page - 10).unwrap(), page);
+        assert_eq!(pages.read_from(socket.as_fd(), 10, page, &mut []).unwrap(), page);
+        assert_eq!(
+            pages.read_from(socket.as_fd(), page as u64 + 10, 2 * page - 10, &mut []).unwrap(),
+            page
+        );
         let mut found = vec![0; 3 * page + 100];
         file.read_exact_at(&mut found, 0).unwrap();
         assert!(found[..10] == [0; 10] && found[2 * page + 10..] == vec![0; page + 90]);
         assert!(found[10..2 * page + 10].iter().all(|byte| *byte == 7));
         // The last part of a page could not be kept.
         for (offset, most) in [(3 * page as u64, 1), (1, 3 * page), (u64::MAX, 2)] {
-            let error = pages.read_from(socket.as_fd(), offset, most).unwrap_err();
+            let error = pages.read_from(socket.as_fd(), offset, most, &mut []).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
             assert!(!pages.prepare(offset, most as u64));
         }
+    }
+
+    #[test]
+    fn what_follows_is_kept_apart() {
+        let page = page_size();
+        let file = in_memory(2 * page as u64);
+        let pages = MappedFile::of(&file).unwrap();
+        let (mut client, socket) = UnixStream::pair().unwrap();
+        let mut behind = [0; 28];
+        client.write_all(&[&vec![7; page][..], &[8; 40]].concat()).unwrap();
+        let count = pages.read_from(socket.as_fd(), page as u64, page, &mut behind).unwrap();
+        assert!(count == page + 28 && behind == [8; 28]);
+        let mut found = vec![0; 2 * page];
+        file.read_exact_at(&mut found, 0).unwrap();
+        assert!(found == [vec![0; page], vec![7; page]].concat());
+        // Less than the first piece.
+        assert_eq!(pages.read_from(socket.as_fd(), 0, page, &mut behind).unwrap(), 12);
+        assert_eq!(rustix::io::ioctl_fionread(&socket).unwrap(), 0);
     }
 
     #[test]
@@ -265,9 +275,9 @@ mod tests {
         // What is sent with one call comes to the file as a whole, or not.
         (0..2).for_each(|_| client.write_all(&vec![7; page]).unwrap());
         file.set_len(page as u64).unwrap();
-        assert!(pages.read_from(socket.as_fd(), page as u64, page).is_err());
+        assert!(pages.read_from(socket.as_fd(), page as u64, page, &mut []).is_err());
         assert_eq!(rustix::io::ioctl_fionread(&socket).unwrap(), 2 * page as u64);
-        assert_eq!(pages.read_from(socket.as_fd(), 0, 2 * page).unwrap(), page);
+        assert_eq!(pages.read_from(socket.as_fd(), 0, 2 * page, &mut []).unwrap(), page);
         assert_eq!(rustix::io::ioctl_fionread(&socket).unwrap(), page as u64);
     }
 
@@ -277,6 +287,9 @@ mod tests {
         let sealed = in_memory(BYTES);
         fcntl_add_seals(&sealed, SealFlags::WRITE).unwrap();
         assert!(MappedFile::of(&sealed).is_none());
+        static BUDGET: Budget = Budget::of(BYTES);
+        assert!(MappedFile::within(&in_memory(MOST_BUDGETS * BYTES), &BUDGET).is_some());
+        assert!(MappedFile::within(&in_memory((MOST_BUDGETS + 1) * BYTES), &BUDGET).is_none());
         assert!(MappedFile::of(&File::open("/").unwrap()).is_none());
     }
 
@@ -299,13 +312,34 @@ mod tests {
         pages.forget(BYTES + 1, 1);
         pages.forget(u64::MAX, u64::MAX);
         assert!(used() == 2 && mapped(0..1) && !mapped(0..2) && mapped(0..2) && used() == 3);
-        // What has no whole unit is never written again.
-        assert!((0..3).all(|_| !pages.prepare(1, 2 * BYTES - 2)));
+        // The last one is not whole.
         assert!((0..3).all(|_| !pages.prepare(7 * BYTES, BYTES - page_size() as u64)));
         pages.forget(0, u64::MAX);
         assert_eq!(used(), 0);
         assert!(!mapped(0..1) && mapped(0..1));
         drop(pages);
         assert_eq!(used(), 0);
+    }
+
+    #[test]
+    fn a_unit_is_mapped_when_each_of_its_pages_was_written() {
+        static BUDGET: Budget = Budget::of(8 * BYTES);
+        const PAGE: u64 = 4096;
+        let file = in_memory(4 * BYTES);
+        let pages = MappedFile::within(&file, &BUDGET).unwrap();
+        let parts = BYTES / PAGE;
+        for part in (0..parts - 1).chain(0..parts) {
+            assert!(!pages.prepare(BYTES + part * PAGE, PAGE), "part {part}");
+        }
+        assert!(pages.prepare(BYTES + 3 * PAGE, 1) && !pages.prepare(BYTES + 3 * PAGE, 0));
+        // The other unit is not.
+        assert!(!pages.prepare(2 * BYTES - 1, 2));
+        for _ in 0..2 {
+            assert!(!pages.prepare(2 * BYTES - PAGE, BYTES));
+        }
+        // All of it was written by now, but for the last part.
+        assert!(!pages.prepare(3 * BYTES - PAGE, 1) && pages.prepare(2 * BYTES - PAGE, BYTES));
+        pages.forget(BYTES, 1);
+        assert!(!pages.prepare(BYTES, 1) && pages.prepare(2 * BYTES, BYTES));
     }
 }

@@ -4,6 +4,7 @@ mod allocation;
 #[allow(dead_code, reason = "for rings")]
 mod arena;
 mod buffer;
+mod file_units;
 mod mapped_file;
 mod pool;
 mod recycled;

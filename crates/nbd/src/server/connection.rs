@@ -51,6 +51,8 @@ pub(super) struct State {
     /// Bytes that are read at most beside a payload; none: as many as there is room for. After a long
     /// write the next one may be one, too.
     pub(super) ahead: Option<usize>,
+    /// Bytes that are in the socket, at least, while requests are taken.
+    pub(super) arrived: usize,
     /// Bytes of data of the requests under the plug.
     pub(super) batch: u64,
     /// The data of a request that waits for memory, in bytes.

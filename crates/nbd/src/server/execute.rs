@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 use undercroft_block::{
     Bio, BlockError, Buffer, BufferPool, Completion, Operation, Plug, SECTOR_SIZE, Sector,
-    SegmentList,
+    SegmentList, splice_target,
 };
 
 use super::answers::Answers;
@@ -146,7 +146,7 @@ impl Executor {
 
     /// The blocks of a request whose range is one of the device; none of a flush, whose range is of no
     /// account and was not checked.
-    fn cover(&self, request: &Request) -> Cover {
+    pub(super) fn cover(&self, request: &Request) -> Cover {
         let (offset, length) = match request.command {
             Command::Flush => (0, 0),
             _ => (request.offset, request.length),
@@ -188,6 +188,18 @@ impl Executor {
         let cover = self.cover(request);
         let target = LongWrite::splice_target(&*self.export.device, &cover)?;
         Some(SpliceWay::of(&cover, target, pipes))
+    }
+
+    /// Whether the payload of the write `request`, which was checked, had better be received in mapped pages.
+    pub(super) fn is_placed(&self, request: &Request) -> bool {
+        let cover = self.cover(request);
+        self.write_pipes.is_some() && cover.is_exact() && {
+            let (sector, length) = (cover.sector(), cover.length());
+            let target = splice_target(&*self.export.device, sector, length);
+            target
+                .and_then(|target| target.pages)
+                .is_some_and(|pages| pages.prepare(sector.0 * SECTOR_SIZE, length))
+        }
     }
 
     /// The write `request`, which was checked, by `way`.

@@ -27,7 +27,7 @@ impl Connection<'_> {
             return Ok(Left::Nothing);
         }
         self.outbox.cork();
-        self.state.batch = 0;
+        (self.state.batch, self.state.arrived) = (0, 0);
         let mut left = Ok(Left::Maybe);
         for _ in 0..BATCH {
             left = self.take_request(plug);
@@ -108,6 +108,9 @@ impl Connection<'_> {
 
     /// Takes memory for the payload of a write, and what is there of it, if it is not spliced.
     fn begin_write(&mut self, request: Request, charge: usize) {
+        if self.take_placed(&request, charge) {
+            return;
+        }
         let splice = self.executor.splice_way(&request);
         if splice.is_some() {
             // What is read with a header is in memory.

@@ -40,6 +40,7 @@ mod part;
 mod patience;
 mod payload;
 mod pipe;
+mod placed_write;
 mod poll;
 mod read;
 mod read_way;

@@ -62,6 +62,11 @@ impl<'c> OwnWrites<'c> {
         }
     }
 
+    /// Whether there are as many connections as processors.
+    pub(super) fn is_crowded(&self) -> bool {
+        self.member.is_enough()
+    }
+
     /// Whether the client had no other request beside the last writes.
     pub(super) fn come_alone(&self) -> bool {
         self.alone >= ALONE

@@ -67,7 +67,7 @@ impl SpliceWay {
             Self::Pages => {
                 let mut left = length;
                 let mut splice = |target: SpliceTarget<'_>, offset, most| {
-                    let moved = receive(socket, target, offset, most, left < length)?;
+                    let moved = receive(socket, target, (offset, most), &mut [], left < length)?;
                     left -= moved;
                     Ok(moved)
                 };
@@ -98,17 +98,18 @@ fn splice_in_turn(
     done
 }
 
-/// Receives up to `most` bytes, all of which have come to `socket`, in the pages of `target`; returns their
-/// number. If this is not the first time, the error of the file leaves none of them in the socket.
-fn receive(
+/// Receives up to `most` bytes, all of which have come to `socket`, in the pages of `target` at `offset`, and
+/// what follows them `behind`; returns how many bytes there were. If this is not the first time, the error of
+/// the file leaves none of the first in the socket.
+pub(super) fn receive(
     socket: BorrowedFd<'_>,
     target: SpliceTarget<'_>,
-    offset: u64,
-    most: usize,
+    (offset, most): (u64, usize),
+    behind: &mut [u8],
     is_begun: bool,
 ) -> io::Result<usize> {
     let pages = target.pages.ok_or(io::ErrorKind::Unsupported)?;
-    match pages.read_from(socket, offset, most) {
+    match pages.read_from(socket, offset, most, behind) {
         Err(error) if is_begun && error.kind() != io::ErrorKind::Interrupted => {
             // The file says why, if there is no page for them.
             let mut rest = vec![0; most];

@@ -20,6 +20,7 @@ const MOMENT: Duration = Duration::from_micros(50);
 impl Connection<'_> {
     /// Moves what has come of `long` to the device, if that is enough.
     pub(super) fn take_spliced(&mut self, plug: &Plug, mut long: LongWrite) -> Result<Left, End> {
+        self.state.arrived = 0;
         let here = self.arrived()?;
         let Some(length) = long.spliced_part(here) else {
             self.state.spliced = Some(long);
@@ -80,7 +81,7 @@ impl Connection<'_> {
     }
 
     /// Bytes in the socket.
-    fn arrived(&self) -> io::Result<usize> {
+    pub(super) fn arrived(&self) -> io::Result<usize> {
         let bytes = ioctl_fionread(self.stream.socket())?;
         Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
     }

@@ -5,6 +5,7 @@ mod copies;
 mod panics;
 mod parts;
 mod piped;
+mod placed;
 mod raw;
 mod rubbish;
 mod scripts;

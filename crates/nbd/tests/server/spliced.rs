@@ -16,11 +16,11 @@ use undercroft_nbd::server::{Export, Settings};
 use crate::raw::{WRITE, answer, client, request, write};
 use crate::served::{Served, device_of};
 
-const KIBIBYTE: usize = 1 << 10;
-const SIZE: usize = 4096 * KIBIBYTE;
+pub(crate) const KIBIBYTE: usize = 1 << 10;
+pub(crate) const SIZE: usize = 4096 * KIBIBYTE;
 
 /// A server of `file`, and its device.
-fn served(file: &File) -> (Served, Arc<dyn BlockDevice>) {
+pub(crate) fn served(file: &File) -> (Served, Arc<dyn BlockDevice>) {
     served_with(file, Settings::default())
 }
 
@@ -31,7 +31,7 @@ fn served_with(file: &File, settings: Settings) -> (Served, Arc<dyn BlockDevice>
     (Served::new(|_: &Path| vec![export], settings), device)
 }
 
-fn in_memory() -> File {
+pub(crate) fn in_memory() -> File {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     File::from(memfd_create("image", flags).unwrap())
 }
@@ -40,7 +40,7 @@ fn on_disk() -> File {
     tempfile::tempfile_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-fn found(file: &File) -> Vec<u8> {
+pub(crate) fn found(file: &File) -> Vec<u8> {
     let mut bytes = vec![0; SIZE];
     file.read_exact_at(&mut bytes, 0).unwrap();
     bytes
