@@ -189,7 +189,7 @@ fn pages_of_a_file_in_memory_are_filled_from_a_socket() {
     let (mut client, socket) = UnixStream::pair().unwrap();
     client.write_all(&[2; 2 * PAGE as usize]).unwrap();
     let mut receives = |target: SpliceTarget<'_>, offset, most| {
-        target.pages.unwrap().read_from(socket.as_fd(), offset, most, &mut [])
+        target.pages.unwrap().receive_from(socket.as_fd(), offset, most, &mut [])
     };
     splice_at(&*device, Sector(8), 2 * PAGE, &mut receives).unwrap().unwrap();
     let bytes = found(&file, 0, 4 * PAGE);

@@ -6,6 +6,7 @@ use std::ffi::c_void;
 use std::fmt;
 use std::fs::File;
 use std::io;
+use std::mem;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::{self, NonNull};
@@ -85,15 +86,15 @@ impl MappedFile {
         Some(Self { start, length, written, mapped, budget })
     }
 
-    /// Fills up to `most` bytes of the file from `offset` on with what `source` has to be read, and
-    /// `behind` with what comes next; returns how many bytes there were in all.
+    /// Fills up to `most` bytes of the file from `offset` on with what has come to `socket`, and `behind`
+    /// with what follows; returns how many bytes there were in all. Does not wait for any.
     ///
     /// # Errors
-    /// The file has no whole pages there, or no room for them, or the error of `source`. Bytes that were
-    /// not taken from `source` are still there, and what the range of the file has is not known.
-    pub fn read_from(
+    /// The file has no whole pages there, or no room for them, or the error of `socket`. Bytes that were
+    /// not taken from it are still there, and what the range of the file has is not known.
+    pub fn receive_from(
         &self,
-        source: BorrowedFd<'_>,
+        socket: BorrowedFd<'_>,
         offset: u64,
         most: usize,
         behind: &mut [u8],
@@ -101,14 +102,18 @@ impl MappedFile {
         let range = self.range(offset, most as u64).ok_or(io::ErrorKind::InvalidInput)?;
         // SAFETY: the range is inside the mapping, which lasts as long as `self`. Nothing in this process
         // refers to its memory, so it is of no account that others write there, too. Where there is no
-        // page, the call fails. The second piece is borrowed for the call.
+        // page, the call fails. The second piece is borrowed for the call. A message header of zeroes has
+        // no parts.
         let result = unsafe {
             let place = self.start.as_ptr().byte_add(range.start);
-            let pieces = [
+            let mut pieces = [
                 libc::iovec { iov_base: place, iov_len: range.len() },
                 libc::iovec { iov_base: behind.as_mut_ptr().cast(), iov_len: behind.len() },
             ];
-            libc::readv(source.as_raw_fd(), pieces.as_ptr(), 2)
+            let mut message: libc::msghdr = mem::zeroed();
+            message.msg_iov = pieces.as_mut_ptr();
+            message.msg_iovlen = 2;
+            libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_DONTWAIT)
         };
         usize::try_from(result).map_err(|_| io::Error::last_os_error())
     }
@@ -231,9 +236,9 @@ mod tests {
         let pages = MappedFile::of(&file).unwrap();
         let (mut client, socket) = UnixStream::pair().unwrap();
         client.write_all(&vec![7; 2 * page]).unwrap();
-        assert_eq!(pages.read_from(socket.as_fd(), 10, page, &mut []).unwrap(), page);
+        assert_eq!(pages.receive_from(socket.as_fd(), 10, page, &mut []).unwrap(), page);
         assert_eq!(
-            pages.read_from(socket.as_fd(), page as u64 + 10, 2 * page - 10, &mut []).unwrap(),
+            pages.receive_from(socket.as_fd(), page as u64 + 10, 2 * page - 10, &mut []).unwrap(),
             page
         );
         let mut found = vec![0; 3 * page + 100];
@@ -242,7 +247,7 @@ mod tests {
         assert!(found[10..2 * page + 10].iter().all(|byte| *byte == 7));
         // The last part of a page could not be kept.
         for (offset, most) in [(3 * page as u64, 1), (1, 3 * page), (u64::MAX, 2)] {
-            let error = pages.read_from(socket.as_fd(), offset, most, &mut []).unwrap_err();
+            let error = pages.receive_from(socket.as_fd(), offset, most, &mut []).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
             assert!(!pages.prepare(offset, most as u64));
         }
@@ -256,14 +261,15 @@ mod tests {
         let (mut client, socket) = UnixStream::pair().unwrap();
         let mut behind = [0; 28];
         client.write_all(&[&vec![7; page][..], &[8; 40]].concat()).unwrap();
-        let count = pages.read_from(socket.as_fd(), page as u64, page, &mut behind).unwrap();
+        let count = pages.receive_from(socket.as_fd(), page as u64, page, &mut behind).unwrap();
         assert!(count == page + 28 && behind == [8; 28]);
         let mut found = vec![0; 2 * page];
         file.read_exact_at(&mut found, 0).unwrap();
         assert!(found == [vec![0; page], vec![7; page]].concat());
         // Less than the first piece.
-        assert_eq!(pages.read_from(socket.as_fd(), 0, page, &mut behind).unwrap(), 12);
-        assert_eq!(rustix::io::ioctl_fionread(&socket).unwrap(), 0);
+        assert_eq!(pages.receive_from(socket.as_fd(), 0, page, &mut behind).unwrap(), 12);
+        let error = pages.receive_from(socket.as_fd(), 0, page, &mut behind).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
     }
 
     #[test]
@@ -275,9 +281,9 @@ mod tests {
         // What is sent with one call comes to the file as a whole, or not.
         (0..2).for_each(|_| client.write_all(&vec![7; page]).unwrap());
         file.set_len(page as u64).unwrap();
-        assert!(pages.read_from(socket.as_fd(), page as u64, page, &mut []).is_err());
+        assert!(pages.receive_from(socket.as_fd(), page as u64, page, &mut []).is_err());
         assert_eq!(rustix::io::ioctl_fionread(&socket).unwrap(), 2 * page as u64);
-        assert_eq!(pages.read_from(socket.as_fd(), 0, 2 * page, &mut []).unwrap(), page);
+        assert_eq!(pages.receive_from(socket.as_fd(), 0, 2 * page, &mut []).unwrap(), page);
         assert_eq!(rustix::io::ioctl_fionread(&socket).unwrap(), page as u64);
     }
 

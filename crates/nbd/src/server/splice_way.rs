@@ -9,7 +9,8 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::io::{Errno, read};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
 use undercroft_block::{
     BlockDevice, BlockError, SECTOR_SIZE, Sector, Splice, SpliceTarget, splice_at,
 };
@@ -109,7 +110,9 @@ pub(super) fn receive(
     is_begun: bool,
 ) -> io::Result<usize> {
     let pages = target.pages.ok_or(io::ErrorKind::Unsupported)?;
-    match pages.read_from(socket, offset, most, behind) {
+    match pages.receive_from(socket, offset, most, behind) {
+        // Urgent bytes were among those that seemed to have come; what the client sends is of no use then.
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(error),
         Err(error) if is_begun && error.kind() != io::ErrorKind::Interrupted => {
             // The file says why, if there is no page for them.
             let mut rest = vec![0; most];
@@ -124,9 +127,9 @@ pub(super) fn receive(
 /// Fills `memory` with bytes that have come to `socket`.
 fn read_all(socket: BorrowedFd<'_>, mut memory: &mut [u8]) -> io::Result<()> {
     while !memory.is_empty() {
-        match read(socket, &mut *memory) {
-            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
-            Ok(count) => memory = &mut memory[count..],
+        match recv(socket, &mut *memory, RecvFlags::DONTWAIT) {
+            Ok((0, _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok((count, _)) => memory = &mut memory[count..],
             Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }

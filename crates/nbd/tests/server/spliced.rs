@@ -10,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::net::SendFlags;
 use undercroft_block::BlockDevice;
 use undercroft_nbd::server::{Export, Settings};
 
@@ -248,4 +249,26 @@ fn a_client_that_sends_no_rest_is_given_up_after_the_idle_time() {
     }
     let log = served.log.lock();
     assert!(log.len() == 1 && log[0].ends_with("for the idle time"), "{log:?}");
+}
+
+#[test]
+fn urgent_bytes_hold_up_nobody_else() {
+    for file in [in_memory(), on_disk()] {
+        let (mut served, _device) = served(&file);
+        let (mut odd, mut other) = (client(&served), client(&served));
+        let long = 256 * KIBIBYTE;
+        for cookie in 0..4 {
+            assert_eq!(write(&mut odd, cookie, 0, &vec![1; long]), 0);
+        }
+        // One byte of so many as come seems to be there, and is not read.
+        odd.write_all(&request(WRITE, 4, 0, long)).unwrap();
+        odd.write_all(&vec![2; long / 2]).unwrap();
+        rustix::net::send(&odd, &[3], SendFlags::OOB).unwrap();
+        odd.write_all(&vec![2; long / 2 - 1]).unwrap();
+        for cookie in 0..100 {
+            assert_eq!(write(&mut other, cookie, 0, &vec![4; long]), 0);
+        }
+        drop(odd);
+        served.stop();
+    }
 }
