@@ -19,7 +19,7 @@ use super::pipe::Pipes;
 use super::read::Read;
 use super::read_way::ReadWay;
 use super::reply::Asked;
-use super::splice_way::SpliceWay;
+use super::splice_way::{SpliceWay, had_better_be_mapped};
 use super::status;
 use crate::protocol::{Command, CommandFlags, Dialect, Request, StatusFilter, WireError};
 
@@ -193,13 +193,10 @@ impl Executor {
     /// Whether the payload of the write `request`, which was checked, had better be received in mapped pages.
     pub(super) fn is_placed(&self, request: &Request) -> bool {
         let cover = self.cover(request);
-        self.write_pipes.is_some() && cover.is_exact() && {
-            let (sector, length) = (cover.sector(), cover.length());
-            let target = splice_target(&*self.export.device, sector, length);
-            target
-                .and_then(|target| target.pages)
-                .is_some_and(|pages| pages.prepare(sector.0 * SECTOR_SIZE, length))
-        }
+        self.write_pipes.is_some()
+            && cover.is_exact()
+            && splice_target(&*self.export.device, cover.sector(), cover.length())
+                .is_some_and(|target| had_better_be_mapped(&cover, target))
     }
 
     /// The write `request`, which was checked, by `way`.

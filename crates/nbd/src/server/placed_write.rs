@@ -1,11 +1,11 @@
 //! Short writes that are received in the mapped pages of a file in memory, one call for each and the
 //! header of the next: one copy less than by memory, no lock of the file, and no search for its pages.
 
-use undercroft_block::splice_at;
+use undercroft_block::{SpliceTarget, splice_at};
 
 use super::connection::Connection;
 use super::own_writes::LONG;
-use super::splice_way::receive;
+use super::splice_way::PageReceiver;
 use crate::protocol::{CommandFlags, Request};
 
 impl Connection<'_> {
@@ -30,20 +30,16 @@ impl Connection<'_> {
             return false;
         }
         let (cover, device) = (self.executor.cover(request), &*self.executor.export.device);
-        let (socket, input) = (self.stream.socket(), &mut self.input);
-        let mut left = length;
-        let result =
-            splice_at(device, cover.sector(), length as u64, &mut |target, offset, most| {
-                let behind = &mut input.room()[..header];
-                let count = receive(socket, target, (offset, most), behind, left < length)?;
-                let moved = count.min(most);
-                left -= moved;
-                input.fill(count - moved);
-                Ok(moved)
-            });
-        let Some(result) = result else { return false };
-        self.state.arrived -= length;
-        self.state.arrived = self.state.arrived.saturating_sub(self.input.bytes().len());
+        let behind = &mut self.input.room()[..header];
+        let mut receiver = PageReceiver::new(self.stream.socket(), behind);
+        let mut splice =
+            |target: SpliceTarget<'_>, offset, most| receiver.receive(target, offset, most);
+        let Some(result) = splice_at(device, cover.sector(), cover.length(), &mut splice) else {
+            return false;
+        };
+        let followed = receiver.followed;
+        self.input.fill(followed);
+        self.state.arrived = self.state.arrived.saturating_sub(length + followed);
         self.own_writes.learn(self.state.arrived == 0 && self.outbox.load.requests() == 0);
         let asked = self.executor.asked(request);
         self.outbox.push(|answers| asked.ended(answers, &result, charge));

@@ -34,11 +34,10 @@ impl SpliceWay {
     /// The way of the payload of a write of `cover`, which goes to `target`: by `pipes` unless the pages are
     /// mapped.
     pub(super) fn of(cover: &Cover, target: SpliceTarget<'_>, pipes: &Arc<Pipes>) -> Self {
-        // Inside the device.
-        let offset = cover.sector().0 * SECTOR_SIZE;
-        match target.pages {
-            Some(pages) if pages.prepare(offset, cover.length()) => Self::Pages,
-            _ => Self::Pipes(Arc::clone(pipes)),
+        if had_better_be_mapped(cover, target) {
+            Self::Pages
+        } else {
+            Self::Pipes(Arc::clone(pipes))
         }
     }
 
@@ -66,12 +65,9 @@ impl SpliceWay {
                 done.ok_or(Some(pipe))
             }
             Self::Pages => {
-                let mut left = length;
-                let mut splice = |target: SpliceTarget<'_>, offset, most| {
-                    let moved = receive(socket, target, (offset, most), &mut [], left < length)?;
-                    left -= moved;
-                    Ok(moved)
-                };
+                let mut receiver = PageReceiver::new(socket, &mut []);
+                let mut splice =
+                    |target: SpliceTarget<'_>, offset, most| receiver.receive(target, offset, most);
                 splice_in_turn(device, sector, length, &mut splice).ok_or(None)
             }
         }
@@ -99,28 +95,56 @@ fn splice_in_turn(
     done
 }
 
-/// Receives up to `most` bytes, all of which have come to `socket`, in the pages of `target` at `offset`, and
-/// what follows them `behind`; returns how many bytes there were. If this is not the first time, the error of
-/// the file leaves none of the first in the socket.
-pub(super) fn receive(
-    socket: BorrowedFd<'_>,
-    target: SpliceTarget<'_>,
-    (offset, most): (u64, usize),
-    behind: &mut [u8],
+/// Whether a write of `cover` had better go to the mapped pages of `target`.
+pub(super) fn had_better_be_mapped(cover: &Cover, target: SpliceTarget<'_>) -> bool {
+    // Inside the device.
+    let offset = cover.sector().0 * SECTOR_SIZE;
+    target.pages.is_some_and(|pages| pages.prepare(offset, cover.length()))
+}
+
+/// Receives a write, all of which has come to a socket, in the mapped pages of a file.
+pub(super) struct PageReceiver<'r> {
+    socket: BorrowedFd<'r>,
+    /// Memory for what follows.
+    behind: &'r mut [u8],
+    /// Bytes of it that were filled.
+    pub(super) followed: usize,
+    /// Whether some of the write was moved.
     is_begun: bool,
-) -> io::Result<usize> {
-    let pages = target.pages.ok_or(io::ErrorKind::Unsupported)?;
-    match pages.receive_from(socket, offset, most, behind) {
-        // Urgent bytes were among those that seemed to have come; what the client sends is of no use then.
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(error),
-        Err(error) if is_begun && error.kind() != io::ErrorKind::Interrupted => {
-            // The file says why, if there is no page for them.
-            let mut rest = vec![0; most];
-            read_all(socket, &mut rest)?;
-            target.file.write_all_at(&rest, offset)?;
-            Ok(most)
+}
+
+impl<'r> PageReceiver<'r> {
+    pub(super) fn new(socket: BorrowedFd<'r>, behind: &'r mut [u8]) -> Self {
+        Self { socket, behind, followed: 0, is_begun: false }
+    }
+
+    /// Moves up to `most` bytes, which are the rest of the write, to `target` at `offset`; returns their
+    /// number. If this is not the first time, the error of the file leaves none of them in the socket.
+    pub(super) fn receive(
+        &mut self,
+        target: SpliceTarget<'_>,
+        offset: u64,
+        most: usize,
+    ) -> io::Result<usize> {
+        let pages = target.pages.ok_or(io::ErrorKind::Unsupported)?;
+        match pages.receive_from(self.socket, offset, most, self.behind) {
+            Ok(count) => {
+                let moved = count.min(most);
+                (self.followed, self.is_begun) = (count - moved, true);
+                Ok(moved)
+            }
+            // Urgent bytes were among those that seemed to have come; what the client sends is of no use
+            // then.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(error),
+            Err(error) if self.is_begun && error.kind() != io::ErrorKind::Interrupted => {
+                // The file says why, if there is no page for them.
+                let mut rest = vec![0; most];
+                read_all(self.socket, &mut rest)?;
+                target.file.write_all_at(&rest, offset)?;
+                Ok(most)
+            }
+            Err(error) => Err(error),
         }
-        result => result,
     }
 }
 
