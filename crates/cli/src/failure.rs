@@ -120,6 +120,7 @@ impl Failure {
         } else if let Some(error) = cause.downcast_ref::<PackError>() {
             match error {
                 PackError::Options(_)
+                | PackError::ShortBlocks { .. }
                 | PackError::SizeNeeded(_)
                 | PackError::FormatOfTarget(_)
                 | PackError::VerifyStream

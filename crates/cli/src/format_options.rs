@@ -51,7 +51,7 @@ pub(crate) struct FormatArgs {
     #[arg(long, value_name = "BYTES", value_parser = value::small_size)]
     dir_block_size: Option<u32>,
 
-    /// Sector size, 512 or 4096.
+    /// Sector size, 512 or 4096; on a disk with longer blocks it is theirs.
     #[arg(long, value_name = "BYTES", value_parser = value::small_size, default_value = "512")]
     sector_size: u32,
 

@@ -97,14 +97,21 @@ impl ImageArgs {
     }
 
     /// The device that the volume fills, for change.
+    ///
+    /// # Errors
+    /// Its journal has something to replay that must not be replayed, among others.
     pub(crate) fn writable_device(&self) -> Result<Arc<dyn BlockDevice>> {
-        self.open_device(false, self.part(), None)
+        self.writable_disk().map(|[_, device]| device)
     }
 
     /// All of the image, and the device in it that the volume fills, for change.
+    ///
+    /// # Errors
+    /// As [`ImageArgs::writable_device`].
     pub(crate) fn writable_disk(&self) -> Result<[Arc<dyn BlockDevice>; 2]> {
         let disk = self.open_disk(false, None)?;
         let device = Self::part_of_disk(Arc::clone(&disk), self.part())?;
+        self.check_replay(&device)?;
         Ok([disk, device])
     }
 
@@ -277,7 +284,7 @@ impl ImageArgs {
     }
 
     /// Fails if a volume has something to replay that must not be replayed.
-    pub(crate) fn check_replay(&self, device: &Arc<dyn BlockDevice>) -> Result<()> {
+    fn check_replay(&self, device: &Arc<dyn BlockDevice>) -> Result<()> {
         if !self.no_replay {
             return Ok(());
         }
@@ -296,7 +303,6 @@ impl ImageArgs {
     /// volume as it is now.
     pub(crate) fn open_to_replace(&self) -> Result<(Arc<dyn BlockDevice>, Volume)> {
         let device = self.writable_device()?;
-        self.check_replay(&device)?;
         let volume =
             Volume::open(Arc::clone(&device)).map_err(|error| self.explain(error.into()))?;
         if volume.recovery().is_some() {
@@ -308,7 +314,6 @@ impl ImageArgs {
     /// The volume for change, through its journal, which is replayed first if it must be.
     pub(crate) fn open_for_change(&self) -> Result<Edit> {
         let device = self.writable_device()?;
-        self.check_replay(&device)?;
         let volume = Volume::open_live(device, &LiveOptions::default())
             .map_err(|error| self.explain(error.into()))?;
         if volume.recovery().is_some() {

@@ -12,7 +12,7 @@ use undercroft_xfs::format::{DeviceNumber, FileType, Timestamp};
 use undercroft_xfs::inode::Inode;
 use undercroft_xfs::ops::{self, NewInode, Times, path_text};
 use undercroft_xfs::units::InodeNumber;
-use undercroft_xfs::{Error, OpenFile, Volume};
+use undercroft_xfs::{Error, ErrorKind, OpenFile, Volume};
 
 /// Bytes of files that are on their way before they are asked for, at most.
 const AHEAD_BYTES: u64 = 16 << 20;
@@ -23,8 +23,6 @@ pub(crate) struct Session<'v> {
     pub(crate) volume: &'v Arc<Volume>,
     /// The same, as programs see it. Looking at something for a command is no access.
     pub(crate) fs: FileSystem,
-    /// Where the present comes from.
-    clock: Clock,
 }
 
 impl<'v> Session<'v> {
@@ -42,12 +40,12 @@ impl<'v> Session<'v> {
         let fs = FileSystem::from_volume(Arc::clone(volume))
             .with_clock(clock)
             .with_access_times(AccessTimes::Never);
-        Ok(Self { volume, fs, clock })
+        Ok(Self { volume, fs })
     }
 
     /// The present.
     pub(crate) fn now(&self) -> Timestamp {
-        self.clock.now()
+        self.fs.now()
     }
 
     /// The inode at a path.
@@ -149,9 +147,20 @@ impl<'v> Session<'v> {
         }
     }
 
+    /// As [`place`](Self::place), for something of the kind `kind`: only directories can have a name
+    /// with slashes behind it.
+    pub(crate) fn place_for<'p>(&self, path: &'p OsStr, kind: FileType) -> Result<ops::Name<'p>> {
+        if kind != FileType::Directory && path.as_bytes().ends_with(b"/") {
+            let (path, kind) = (path_text(path.as_bytes()), ErrorKind::NotDirectory);
+            return Err(Error::WrongKind { path, what: "not a directory", kind }.into());
+        }
+        self.place(path)
+    }
+
     /// Creates an inode at a path.
     pub(crate) fn make(&self, path: &OsStr, new: &NewInode<'_>) -> Result<InodeNumber> {
-        let place = self.place(path)?;
+        let place =
+            self.place_for(path, FileType::from_mode(new.mode).unwrap_or(FileType::Regular))?;
         let made = ops::make(self.volume, place.parent, place.name, new);
         Ok(made.map_err(|error| renamed(error, path))?)
     }

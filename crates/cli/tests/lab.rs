@@ -1,9 +1,14 @@
 //! `undercroft lab` as people run it: records, tables and pictures of the same run.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Command, Output};
+use std::thread;
+use std::time::{Duration, Instant};
 
 fn lab(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_undercroft")).arg("lab").args(args).output().unwrap()
@@ -116,6 +121,30 @@ fn an_interrupted_report_goes_on() {
     assert!(resumed.starts_with(first_step), "the first step has run again");
     assert_eq!(resumed.lines().count(), records.lines().count());
     assert!(!partial.exists());
+}
+
+#[test]
+fn a_signal_leaves_no_scratch() {
+    let home = tempfile::tempdir().unwrap();
+    let (page, scratch) = (home.path().join("page"), home.path().join("scratch"));
+    fs::create_dir(&scratch).unwrap();
+    let mut report = Command::new(env!("CARGO_BIN_EXE_undercroft"));
+    report.args(["lab", "report", "--smoke", "--output"]).arg(&page);
+    let mut report = report.arg("--scratch").arg(&scratch).spawn().unwrap();
+    // A file of a volume, somewhere below.
+    let filled = || {
+        let inside = |directory: &Path| fs::read_dir(directory).unwrap().flatten().next();
+        inside(&scratch).is_some_and(|made| inside(&made.path()).is_some())
+    };
+    let until = Instant::now() + Duration::from_secs(120);
+    while !filled() {
+        assert!(report.try_wait().unwrap().is_none() && Instant::now() < until, "no file was made");
+        thread::sleep(Duration::from_millis(5));
+    }
+    let pid = Pid::from_child(&report);
+    kill_process(pid, Signal::TERM).unwrap();
+    assert_eq!(report.wait().unwrap().signal(), Some(Signal::TERM.as_raw()));
+    assert_eq!(fs::read_dir(&scratch).unwrap().count(), 0);
 }
 
 #[test]

@@ -94,7 +94,7 @@ impl From<PathError> for Error {
 /// Keeps the message. The kind is the nearest that the standard library has.
 impl From<PathError> for io::Error {
     fn from(error: PathError) -> Self {
-        Self::new(error.kind().into(), error)
+        Self::new(error.error().io_kind(), error)
     }
 }
 

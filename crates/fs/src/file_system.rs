@@ -5,7 +5,7 @@ use crate::options::{AccessTimes, OpenOptions};
 use std::fmt;
 use std::sync::Arc;
 use undercroft_block::BlockDevice;
-use undercroft_xfs::format::Timestamp;
+use undercroft_xfs::format::{Timestamp, TimestampEncoding};
 use undercroft_xfs::inode::Inode;
 use undercroft_xfs::ops;
 use undercroft_xfs::recovery::LogState;
@@ -121,10 +121,13 @@ impl FileSystem {
         self.volume.usage()
     }
 
-    /// The time of changes that are made now.
+    /// The time of changes that are made now, or the nearest that the volume can hold.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        self.clock.now()
+        let has_bigtime = self.volume.geometry().features.bigtime();
+        let encoding =
+            if has_bigtime { TimestampEncoding::Bigtime } else { TimestampEncoding::Legacy };
+        self.clock.now().clamped(encoding)
     }
 
     /// Sets the time of access of an inode that was read now, if it is due.
@@ -132,7 +135,7 @@ impl FileSystem {
         if !self.is_writable() {
             return;
         }
-        let due = self.access_times.due(&inode.read().core, self.clock);
+        let due = self.access_times.due(&inode.read().core, || self.now());
         if let Some(now) = due {
             self.volume.note_access(inode, now);
         }

@@ -26,10 +26,21 @@ impl LoopDevice {
     /// # Errors
     /// There is no free device, or the process lacks the right.
     pub fn attach(file: &Path) -> Result<Self, Error> {
+        Self::attach_with(file, 512)
+    }
+
+    /// As [`attach`](Self::attach), with logical blocks of `block` bytes.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn attach_with(file: &Path, block: u32) -> Result<Self, Error> {
+        let block = block.to_string();
         let mut attempt = 1;
         loop {
             let mut command = Command::new("losetup");
-            let answer = program::run(command.args(["--find", "--show"]).arg(file))?;
+            let answer = program::run(
+                command.args(["--find", "--show", "--sector-size", &block]).arg(file),
+            )?;
             if answer.status.success() {
                 return Ok(Self { path: PathBuf::from(answer.text.trim()) });
             }

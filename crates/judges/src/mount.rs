@@ -1,5 +1,6 @@
 //! The kernel's own XFS as a judge: an image mounted through a loop device.
 
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
@@ -48,7 +49,8 @@ impl LoopMount {
             .prefix("undercroft-mount-")
             .tempdir_in(MOUNTS)
             .map_err(Error::io("cannot make a directory in", Path::new(MOUNTS)))?;
-        let mut list = String::from("loop,nouuid,");
+        let is_device = image.metadata().is_ok_and(|data| data.file_type().is_block_device());
+        let mut list = String::from(if is_device { "nouuid," } else { "loop,nouuid," });
         list.push_str(if access == Access::ReadOnly { "ro" } else { "rw" });
         for option in options {
             list.push(',');

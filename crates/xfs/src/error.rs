@@ -148,6 +148,10 @@ pub enum Error {
     #[error("{0}")]
     Invalid(String),
 
+    /// A file ends before the bytes that were asked for.
+    #[error("{0}")]
+    EndOfFile(String),
+
     /// Flags of an inode forbid it.
     #[error("{0}")]
     NotPermitted(String),
@@ -266,7 +270,9 @@ impl Error {
             Self::NotEmpty(_) => ErrorKind::NotEmpty,
             Self::Stale { .. } => ErrorKind::Stale,
             Self::WrongKind { kind, .. } => *kind,
-            Self::NotUsable(_) | Self::Superblock(_) | Self::Invalid(_) => ErrorKind::Invalid,
+            Self::NotUsable(_) | Self::Superblock(_) | Self::Invalid(_) | Self::EndOfFile(_) => {
+                ErrorKind::Invalid
+            }
             Self::NotPermitted(_) => ErrorKind::NotPermitted,
             Self::NotSupported(_) => ErrorKind::NotSupported,
             Self::CrossDevice(_) => ErrorKind::CrossDevice,
@@ -280,6 +286,15 @@ impl Error {
             Self::Busy(_) | Self::NotInMemory => ErrorKind::Busy,
             Self::Taken(_) => ErrorKind::InUse,
             Self::ReadOnly(_) => ErrorKind::ReadOnly,
+        }
+    }
+
+    /// The nearest kind that the standard library has.
+    #[must_use]
+    pub fn io_kind(&self) -> io::ErrorKind {
+        match self {
+            Self::EndOfFile(_) => io::ErrorKind::UnexpectedEof,
+            error => error.kind().into(),
         }
     }
 
@@ -316,7 +331,7 @@ impl From<SuperblockError> for Error {
 /// nearest there is.
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {
-        Self::new(error.kind().into(), error)
+        Self::new(error.io_kind(), error)
     }
 }
 

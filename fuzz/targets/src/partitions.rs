@@ -5,7 +5,7 @@
 
 use crate::input::{Change, Input, Patches};
 use std::sync::Arc;
-use undercroft_block::partition::{PartitionTable, open_partition, shorten_partition};
+use undercroft_block::partition::{PartitionTable, Shortening, open_partition};
 use undercroft_block::{BlockDevice, MemoryDevice, Sector, write_all_at};
 
 /// Bytes of the disk.
@@ -73,8 +73,8 @@ pub(crate) fn run(input: &[u8]) {
             assert!(window.capacity() <= disk.capacity(), "a partition larger than its disk");
         }
         if is_set(flag::SHORTEN) {
-            let shortened =
-                shorten_partition(disk.as_ref(), partition.number, Sector(length.into()));
+            let shortened = Shortening::of(disk.as_ref(), partition.number)
+                .and_then(|entry| entry.write(Sector(length.into())));
             drop(shortened.map_err(|error| error.to_string()));
         }
     }

@@ -51,7 +51,7 @@ enum Copy {
     Damaged(String),
 }
 
-struct SoundCopy {
+pub(super) struct SoundCopy {
     header_at: Sector,
     header_sector: [u8; SECTOR_SIZE as usize],
     header: Header,
@@ -154,13 +154,27 @@ fn table(
     Ok(Ok((place, table)))
 }
 
-/// Makes a partition end after its first `length` sectors, fewer than it has, in both copies, which
-/// must be sound.
+/// Makes a partition end after its first `length` sectors, no more than it has, in both copies,
+/// which must be sound.
 pub(super) fn shorten(
     device: &dyn BlockDevice,
     old: &Partition,
     length: Sector,
 ) -> Result<(), PartitionError> {
+    for copy in shortened_copies(device, old, length)? {
+        write_all_at(device, copy.table_at, &copy.table)?;
+        write_all_at(device, copy.header_at, &copy.header_sector)?;
+        flush(device)?;
+    }
+    Ok(())
+}
+
+/// Both copies, the one at the end first, as [`shorten`] writes them.
+pub(super) fn shortened_copies(
+    device: &dyn BlockDevice,
+    old: &Partition,
+    length: Sector,
+) -> Result<Vec<SoundCopy>, PartitionError> {
     let number = old.number;
     let refused =
         |what| PartitionError::Unchangeable { device: device.name().to_owned(), number, what };
@@ -176,12 +190,7 @@ pub(super) fn shorten(
             }
         }
         if copies.len() == 2 {
-            for copy in copies {
-                write_all_at(device, copy.table_at, &copy.table)?;
-                write_all_at(device, copy.header_at, &copy.header_sector)?;
-                flush(device)?;
-            }
-            return Ok(());
+            return Ok(copies);
         }
     }
     Err(refused(defect))

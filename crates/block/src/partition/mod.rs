@@ -19,7 +19,7 @@ use crate::stack::window::Window;
 pub use entry::Partition;
 pub use error::PartitionError;
 pub use new_gpt::{GPT_ENTRIES, GPT_NAME_MAX, Guid, NewGpt, NewPartition, gpt_bytes};
-pub use shorten::shorten_partition;
+pub use shorten::Shortening;
 
 /// How a table is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,12 +57,22 @@ impl PartitionTable {
     /// The numbers of the partitions, for messages.
     #[must_use]
     pub fn numbers(&self) -> String {
-        if self.partitions.is_empty() {
-            return "none".to_owned();
-        }
-        let numbers: Vec<_> = self.partitions.iter().map(|one| one.number.to_string()).collect();
-        numbers.join(", ")
+        numbers(&self.partitions)
     }
+}
+
+fn numbers(partitions: &[Partition]) -> String {
+    if partitions.is_empty() {
+        return "none".to_owned();
+    }
+    let numbers: Vec<_> = partitions.iter().map(|one| one.number.to_string()).collect();
+    numbers.join(", ")
+}
+
+/// The error of a number that none of the partitions has.
+fn no_partition(device: &dyn BlockDevice, number: u32, partitions: &[Partition]) -> PartitionError {
+    let (device, present) = (device.name().to_owned(), numbers(partitions));
+    PartitionError::NoPartition { device, number, present }
 }
 
 /// The partition `number` of `device` as a device of its own.
@@ -74,14 +84,11 @@ pub fn open_partition(
     number: u32,
 ) -> Result<Window, PartitionError> {
     let table = PartitionTable::read(device.as_ref())?;
-    let name = || device.name().to_owned();
-    let Some(found) = table.partitions.iter().find(|one| one.number == number) else {
-        let present = table.numbers();
-        return Err(PartitionError::NoPartition { device: name(), number, present });
-    };
+    let found = table.partitions.iter().find(|one| one.number == number);
+    let found = found.ok_or_else(|| no_partition(device.as_ref(), number, &table.partitions))?;
     Window::new(Arc::clone(device), found.start, found.length).ok_or_else(|| {
         PartitionError::Outside {
-            device: name(),
+            device: device.name().to_owned(),
             number,
             start: found.start,
             length: found.length,

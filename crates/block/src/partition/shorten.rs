@@ -1,38 +1,63 @@
 //! A partition made shorter, in the table that there is.
 
 use super::error::PartitionError;
-use super::{PartitionTable, Scheme, gpt, mbr};
+use super::{Partition, PartitionTable, Scheme, gpt, mbr};
 use crate::device::BlockDevice;
 use crate::units::Sector;
 
-/// Makes a partition end after its first `length` sectors. Contents stay, and so does the length of
-/// the device. Of a GPT the copy at the end changes first: an interruption leaves a sound one.
-///
-/// # Errors
-/// There is no such partition, or it is shorter; it is a logical one of a boot record; a copy of the
-/// table is damaged; the device failed.
-pub fn shorten_partition(
-    device: &dyn BlockDevice,
-    number: u32,
-    length: Sector,
-) -> Result<(), PartitionError> {
-    let table = PartitionTable::read(device)?;
-    let name = || device.name().to_owned();
-    let Some(found) = table.partitions.iter().find(|one| one.number == number) else {
-        let present = table.numbers();
-        return Err(PartitionError::NoPartition { device: name(), number, present });
-    };
-    if length == found.length {
-        return Ok(());
+/// A partition whose entry can be changed so that it becomes shorter.
+#[derive(Debug)]
+pub struct Shortening<'d> {
+    device: &'d dyn BlockDevice,
+    scheme: Scheme,
+    partition: Partition,
+}
+
+impl<'d> Shortening<'d> {
+    /// Looks at the entry of a partition, and writes nothing: for programs that change what is in the
+    /// partition first.
+    ///
+    /// # Errors
+    /// There is no such partition; it is a logical one of a boot record; a copy of the table is
+    /// damaged; the device failed.
+    pub fn of(device: &'d dyn BlockDevice, number: u32) -> Result<Self, PartitionError> {
+        let PartitionTable { scheme, partitions } = &PartitionTable::read(device)?;
+        let found = partitions.iter().find(|one| one.number == number);
+        let partition = found.ok_or_else(|| super::no_partition(device, number, partitions))?;
+        let this = Self { device, scheme: *scheme, partition: partition.clone() };
+        match scheme {
+            Scheme::Gpt => gpt::shortened_copies(device, partition, partition.length).map(drop)?,
+            Scheme::Mbr if number <= mbr::PRIMARY => {}
+            Scheme::Mbr => return Err(this.refused("it is a logical one")),
+        }
+        Ok(this)
     }
-    let refused = |what: &str| {
-        Err(PartitionError::Unchangeable { device: name(), number, what: what.to_owned() })
-    };
-    match table.scheme {
-        _ if length.0 == 0 || length > found.length => refused("it does not become shorter"),
-        Scheme::Gpt => gpt::shorten(device, found, length),
-        Scheme::Mbr if number <= mbr::PRIMARY => mbr::shorten(device, number, length),
-        Scheme::Mbr => refused("it is a logical one"),
+
+    /// Makes the partition end after its first `length` sectors. Contents stay, and so does the
+    /// length of the device. Of a GPT the copy at the end changes first: an interruption leaves a
+    /// sound one.
+    ///
+    /// # Errors
+    /// The partition is shorter; the table was changed since; the device failed.
+    pub fn write(&self, length: Sector) -> Result<(), PartitionError> {
+        if length == self.partition.length {
+            return Ok(());
+        }
+        if length.0 == 0 || length > self.partition.length {
+            return Err(self.refused("it does not become shorter"));
+        }
+        match self.scheme {
+            Scheme::Gpt => gpt::shorten(self.device, &self.partition, length),
+            Scheme::Mbr => mbr::shorten(self.device, self.partition.number, length),
+        }
+    }
+
+    fn refused(&self, what: &str) -> PartitionError {
+        PartitionError::Unchangeable {
+            device: self.device.name().to_owned(),
+            number: self.partition.number,
+            what: what.to_owned(),
+        }
     }
 }
 
@@ -58,6 +83,10 @@ mod tests {
         disk
     }
 
+    fn shorten(disk: &MemoryDevice, number: u32, length: u64) -> Result<(), PartitionError> {
+        Shortening::of(disk, number)?.write(Sector(length))
+    }
+
     fn lengths(disk: &MemoryDevice) -> Vec<u64> {
         let table = PartitionTable::read(disk).unwrap();
         table.partitions.iter().map(|one| one.length.0).collect()
@@ -67,12 +96,12 @@ mod tests {
     fn both_copies_of_a_gpt_change() {
         for block_size in [512, 4096] {
             let disk = gpt(block_size);
-            shorten_partition(&disk, 1, Sector(1024)).unwrap();
+            shorten(&disk, 1, 1024).unwrap();
             assert_eq!(lengths(&disk), [1024, 2048]);
             // Without the first copy.
             write_all_at(&disk, Sector(block_size / 512), &[0; 4096]).unwrap();
             assert_eq!(lengths(&disk), [1024, 2048]);
-            let error = shorten_partition(&disk, 1, Sector(512)).unwrap_err();
+            let error = Shortening::of(&disk, 1).unwrap_err();
             assert!(matches!(error, PartitionError::Unchangeable { .. }), "{error}");
             assert_eq!(lengths(&disk), [1024, 2048]);
         }
@@ -82,9 +111,9 @@ mod tests {
     fn what_is_no_shorter_partition_is_refused() {
         let disk = gpt(512);
         for (number, length) in [(1, 0), (1, 2049), (3, 8)] {
-            assert!(shorten_partition(&disk, number, Sector(length)).is_err());
+            assert!(shorten(&disk, number, length).is_err());
         }
-        shorten_partition(&disk, 2, Sector(2048)).unwrap();
+        shorten(&disk, 2, 2048).unwrap();
         assert_eq!(lengths(&disk), [2048, 2048]);
     }
 
@@ -97,8 +126,8 @@ mod tests {
         record[446 + 16 + 12..446 + 16 + 16].copy_from_slice(&1024_u32.to_le_bytes());
         record[510..].copy_from_slice(&[0x55, 0xaa]);
         write_all_at(&disk, Sector(0), &record).unwrap();
-        shorten_partition(&disk, 2, Sector(512)).unwrap();
+        shorten(&disk, 2, 512).unwrap();
         assert_eq!(lengths(&disk), [512]);
-        assert!(shorten_partition(&disk, 2, Sector(513)).is_err());
+        assert!(shorten(&disk, 2, 513).is_err());
     }
 }

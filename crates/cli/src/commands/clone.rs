@@ -79,7 +79,7 @@ impl Verb for Args {
             return Err(Error::WrongKind { path, what: "not a regular file", kind: wrong }.into());
         }
         // It gets its name when all of it is there; without one it is freed when it is closed.
-        let place = session.place(&path)?;
+        let place = session.place_for(&path, kind)?;
         let new = session.new_inode(FileType::Regular, mode, (0, 0));
         let target = ops::create_unlinked(session.volume, place.parent, &new)?;
         clone(&target)?;

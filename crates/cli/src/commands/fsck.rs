@@ -15,8 +15,8 @@ pub(crate) const WRONG_USAGE: u8 = 16;
 
 /// Replay and check a volume as fsck(8) asks for it, with its exit statuses.
 ///
-/// This is what `fsck.undercroft` does, a name that packages install for fsck(8). With -a, -p or -y the journal is replayed first, as a mount would do; else
-/// nothing is written. Faults are told, not repaired: that is xfs_repair(8)'s work.
+/// This is what `fsck.undercroft` does, a name that packages install for fsck(8). With -a, -p or -y the journal is replayed first, as a mount would do; else,
+/// and with --no-replay, nothing is written. Faults are told, not repaired: that is xfs_repair(8)'s work.
 ///
 /// Exit status: 0 no faults; 1 the journal was replayed, and no faults; 4 faults; 8 it failed; 16
 /// wrong usage.
@@ -54,7 +54,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    let may_write = args.auto || args.preen || args.yes;
+    let may_write = (args.auto || args.preen || args.yes) && args.image.may_replay();
     let replayed = match may_write.then(|| replay::replay(&args.image, false)).transpose()? {
         Some(report) => {
             replay::print(report.as_ref(), false, out)?;

@@ -46,7 +46,7 @@ impl Verb for Args {
             return Ok(Outcome::Done);
         }
         let number = session.find(&self.target)?;
-        let place = session.place(&path)?;
+        let place = session.place_for(&path, FileType::Regular)?;
         let about = if session.kind(number)? == FileType::Directory { &self.target } else { &path };
         ops::link(session.volume, number, place.parent, place.name, session.now())
             .map_err(|error| renamed(error, about))?;

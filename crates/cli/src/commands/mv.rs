@@ -7,6 +7,7 @@ use anyhow::Result;
 use std::ffi::OsString;
 use std::io::Write;
 use undercroft_xfs::Error;
+use undercroft_xfs::format::FileType;
 use undercroft_xfs::ops::{self, RenameMode};
 
 /// Rename or move a file or directory.
@@ -46,7 +47,11 @@ impl Verb for Args {
             (_, true) => RenameMode::NoReplace,
             _ => RenameMode::Replace,
         };
-        let (source, target) = (session.place(&self.from)?, session.place(&to)?);
+        // The error for a source that is not there comes from the move.
+        let kind = session.find_if_there(&self.from)?.map(|number| session.kind(number));
+        let kind = kind.transpose()?.unwrap_or(FileType::Directory);
+        let source = session.place_for(&self.from, kind)?;
+        let target = session.place_for(&to, kind)?;
         ops::rename(session.volume, source, target, mode, session.now()).map_err(|error| {
             // Both paths may be meant; the name tells which.
             let name = ops::path_text(target.name);

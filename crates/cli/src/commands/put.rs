@@ -57,7 +57,7 @@ impl Verb for Args {
         } else {
             session.destination(&self.path, &self.source)?
         };
-        let place = session.place(&path)?;
+        let place = session.place_for(&path, FileType::Regular)?;
         let there = session.find_if_there(&path)?;
         match there {
             Some(_) if !self.force => {

@@ -1,9 +1,10 @@
 //! `undercroft replay`.
 
+use crate::failure::Usage;
 use crate::image::ImageArgs;
 use crate::progress::Progress;
 use crate::report::{self, Outcome};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use serde::Serialize;
 use std::io::Write;
 use std::sync::Arc;
@@ -75,6 +76,11 @@ impl From<Lsn> for Position {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    if !args.image.may_replay() {
+        bail!(Usage(
+            "--no-replay leaves nothing to do: replay the journal, or look with `info`".into()
+        ));
+    }
     let report = replay(&args.image, args.dry_run)?;
     if args.json {
         report::json_line(out, &as_json(report.as_ref(), args.dry_run))?;

@@ -67,7 +67,8 @@ impl Args {
 }
 
 fn remove_one(session: &Session<'_>, path: &OsStr, directory: bool) -> Result<()> {
-    let place = session.place(path)?;
+    let kind = if directory { FileType::Directory } else { FileType::Regular };
+    let place = session.place_for(path, kind)?;
     let remove = if directory { FileSystem::rmdir } else { FileSystem::unlink };
     let done = remove(&session.fs, place.parent, place.name);
     done.map(|_| ()).map_err(|error| renamed(error, path).into())

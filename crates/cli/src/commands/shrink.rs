@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
-use undercroft_block::partition::shorten_partition;
+use undercroft_block::partition::Shortening;
 use undercroft_block::{BlockDevice, Sector};
 use undercroft_xfs::maintain::{self, ShrinkOptions, ShrinkTarget, Shrinkage};
 use undercroft_xfs::{Error, Volume};
@@ -133,7 +133,9 @@ pub(super) fn perform(
     shrink: impl FnOnce(&Arc<dyn BlockDevice>, &mut dyn FnMut(u64, u64)) -> Result<Shrinkage, Error>,
 ) -> Result<Report> {
     let [disk, device] = image.writable_disk()?;
-    image.check_replay(&device)?;
+    // Before anything is written.
+    let number = image.partition().filter(|_| partition_table);
+    let entry = number.map(|number| Shortening::of(disk.as_ref(), number)).transpose()?;
     // A volume whose shrinking was interrupted may not be one that can be opened.
     let volume = Volume::open(Arc::clone(&device)).ok();
     if volume.as_ref().is_some_and(|volume| volume.recovery().is_some()) {
@@ -154,10 +156,9 @@ pub(super) fn perform(
     let capacity = device.capacity().to_bytes().unwrap_or(u64::MAX);
     // The device is held until the file or the partition is cut.
     let bytes = change.blocks.saturating_mul(block_size);
-    match image.partition().filter(|_| partition_table) {
-        Some(number) => {
-            let length = Sector::covering(bytes);
-            shorten_partition(disk.as_ref(), number, length).with_context(|| {
+    match number.zip(entry) {
+        Some((number, entry)) => {
+            entry.write(Sector::covering(bytes)).with_context(|| {
                 format!("the volume has {bytes} bytes now, and its partition is as long as before")
             })?;
             eprintln!("note: partition {number} has {bytes} bytes now");

@@ -1,5 +1,6 @@
 //! The command as fsck(8) calls it: by a name of its own, with exit statuses of its own.
 
+use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -8,7 +9,7 @@ use undercroft_judges::xfsprogs::Xfsprogs;
 use undercroft_judges::{image, kernel};
 
 use crate::endings::damage_inode;
-use crate::run::{crashed, sample, succeeds};
+use crate::run::{crashed, fails, sample, succeeds};
 
 /// Runs it as fsck(8) does, by the name of the file system's kind.
 fn fsck(words: &[&str]) -> Output {
@@ -62,6 +63,12 @@ fn a_journal_is_replayed_if_that_is_allowed() {
     image::copy(Path::new(&sample.image), Path::new(&mounted)).unwrap();
     crashed(Path::new(&mounted), Path::new(&sample.image));
     ends(0, &["-n", &sample.image]);
+    let dirty = fs::read(&sample.image).unwrap();
+    ends(0, &["-p", "--no-replay", &sample.image]);
+    fails(2, ["replay", "--no-replay", &sample.image]);
+    fails(1, ["shrink", "--abandon", "--no-replay", &sample.image]);
+    fails(1, ["set", "--label", "new", "--no-replay", &sample.image]);
+    assert!(fs::read(&sample.image).unwrap() == dirty, "--no-replay wrote");
     assert!(succeeds(["replay", "--dry-run", &sample.image]).contains("would replay"));
     ends(1, &["-p", &sample.image]);
     ends(0, &["-p", &sample.image]);

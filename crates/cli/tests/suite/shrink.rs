@@ -198,6 +198,30 @@ fn the_entry_of_a_partition_follows() {
     fails(2, ["shrink", "--partition-table", "--size", "80M", &image.path]);
 }
 
+/// What cannot be changed at the end is refused before anything is.
+#[test]
+fn an_entry_that_cannot_be_changed_leaves_the_volume_alone() {
+    let image = Image::spread();
+    let disk = image.beside("disk");
+    let volume = fs::read(&image.path).unwrap();
+    let file = fs::File::create(&disk).unwrap();
+    file.set_len(180 * MIB).unwrap();
+    let sectors = 160 * MIB / 512;
+    let table = format!(
+        "label: dos\nstart=2048, size={}, type=5\nstart=8192, size={sectors}\n",
+        sectors + 10_000
+    );
+    sfdisk(&["--quiet", &disk], &table);
+    file.write_all_at(&volume, 8192 * 512).unwrap();
+    let before = fs::read(&disk).unwrap();
+    for command in [&["shrink", "--size", "80M"][..], &["minimise"]] {
+        let options = ["--partition", "5", "--partition-table", &disk];
+        let message = fails(1, command.iter().chain(&options));
+        assert!(message.contains("it is a logical one"), "{message}");
+    }
+    assert!(fs::read(&disk).unwrap() == before, "what is refused writes nothing");
+}
+
 /// Runs `sfdisk` with a script; returns what it says.
 fn sfdisk(arguments: &[&str], script: &str) -> String {
     let mut child = Command::new("sfdisk")

@@ -78,6 +78,38 @@ fn a_block_device_as_target() {
     assert_eq!(LoopDevice::attached(&backing).unwrap(), [] as [PathBuf; 0]);
 }
 
+/// Kernels mount no volume whose sectors are shorter than the blocks of its disk.
+#[test]
+fn sectors_are_no_shorter_than_the_blocks_of_the_disk() {
+    if !kernel::available_or_report("undercroft::targets::sectors_are_no_shorter_than_the_blocks") {
+        return;
+    }
+    let place = Place::new();
+    let (tree, backing) = (place.tree(), place.backing());
+    let device = LoopDevice::attach_with(&backing, 4096).unwrap();
+    let name = device.path().display().to_string();
+    let before = digest(&backing);
+    let message = fails(2, ["mkfs", "--force", "--block-size", "1K", &name]);
+    assert!(message.contains("has blocks of 4096 bytes"), "{message}");
+    assert_eq!(digest(&backing), before, "what is refused writes nothing");
+    let makers: [&[&str]; 3] = [
+        &["mkfs", "--force", &name],
+        &["build", "--force", "--verify", &tree, &name],
+        &["build", "--force", "--sector-size", "512", &tree, &name],
+    ];
+    for maker in makers {
+        succeeds(maker);
+        assert!(succeeds(["info", "--json", &name]).contains("\"sector_size\":4096"), "{maker:?}");
+        Xfsprogs::newest().unwrap().repair_check(device.path()).unwrap();
+        let mount = LoopMount::new(device.path(), Access::ReadWrite, &[]).unwrap();
+        fs::write(mount.join("more"), "more").unwrap();
+        mount.unmount().unwrap();
+    }
+    succeeds(["build", "--force", "--disk", "gpt", &tree, &name]);
+    let info = succeeds(["info", "--json", "--partition", "1", &name]);
+    assert!(info.contains("\"sector_size\":4096"), "{info}");
+}
+
 #[test]
 fn a_target_in_use_is_always_refused() {
     if !kernel::available_or_report("undercroft::targets::a_target_in_use_is_always_refused") {

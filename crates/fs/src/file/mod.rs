@@ -95,7 +95,7 @@ impl File {
     /// As [`read`](Self::read), and all of `bytes` must be filled.
     ///
     /// # Errors
-    /// As [`read`](Self::read); the file ends before.
+    /// As [`read`](Self::read); [`Error::EndOfFile`] if the file ends before.
     pub fn read_exact_at(&self, offset: u64, bytes: &mut [u8]) -> Result<(), Error> {
         let read = self.read(offset, bytes)?;
         if read == bytes.len() {
@@ -103,7 +103,7 @@ impl File {
         }
         let (number, len) = (self.number(), bytes.len());
         let end = offset.saturating_add(read as u64);
-        Err(Error::Invalid(format!("inode {number}: {len} bytes at {offset}: it ends at {end}")))
+        Err(Error::EndOfFile(format!("inode {number}: {len} bytes at {offset}: it ends at {end}")))
     }
 
     /// Writes `bytes` at `offset`, in memory; the file grows if it ends before. Waits while too much

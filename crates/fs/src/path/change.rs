@@ -1,11 +1,12 @@
 //! Names by path.
 
 use super::AsPath;
-use super::resolve::{Follow, Located};
+use super::named::Named;
+use super::resolve::Follow;
 use crate::error::At;
 use crate::names::{NewFile, Owner, RenameFlags};
-use crate::{File, FileSystem, PathError};
-use undercroft_xfs::{Error, ops};
+use crate::{FileSystem, PathError};
+use undercroft_xfs::{Error, ErrorKind, ops};
 
 /// Permissions of a directory that a verb makes.
 const NEW_MODE: u16 = 0o755;
@@ -19,12 +20,12 @@ impl FileSystem {
     pub fn create_dir(&self, path: impl AsPath) -> Result<(), PathError> {
         let path = path.path_bytes();
         let work = || {
-            let located = self.locate(path, Follow::BUT_LAST)?;
-            if located.inode.is_some() {
+            let named = self.named(path, ErrorKind::Exists)?;
+            if named.inode.is_some() {
                 return Err(Error::Exists(ops::path_text(path)));
             }
-            let (directory, name) = self.place(located, path)?;
-            self.mkdir(directory.number(), &name, &NewFile::new(NEW_MODE)).map(drop)
+            let new = NewFile::new(NEW_MODE);
+            self.mkdir(named.directory.number(), &named.name, &new).map(drop)
         };
         work().at(path)
     }
@@ -36,7 +37,7 @@ impl FileSystem {
     pub fn create_dir_all(&self, path: impl AsPath) -> Result<(), PathError> {
         let path = path.path_bytes();
         let new = NewFile::new(NEW_MODE);
-        let follow = Follow { make: Some(&new), ..Follow::ALL };
+        let follow = Follow::making(&new);
         let work = || {
             let inode = self.find(path, follow)?;
             // The existing file must be a directory.
@@ -53,8 +54,9 @@ impl FileSystem {
     pub fn remove_file(&self, path: impl AsPath) -> Result<(), PathError> {
         let path = path.path_bytes();
         let work = || {
-            let (directory, name) = self.place(self.locate(path, Follow::BUT_LAST)?, path)?;
-            self.unlink(directory.number(), &name).map(drop)
+            let named = self.named(path, ErrorKind::IsDirectory)?;
+            named.expect_may_be(named.inode.as_deref())?;
+            self.unlink(named.directory.number(), &named.name).map(drop)
         };
         work().at(path)
     }
@@ -67,8 +69,8 @@ impl FileSystem {
     pub fn remove_dir(&self, path: impl AsPath) -> Result<(), PathError> {
         let path = path.path_bytes();
         let work = || {
-            let (directory, name) = self.place(self.locate(path, Follow::BUT_LAST)?, path)?;
-            self.rmdir(directory.number(), &name).map(drop)
+            let named = self.named(path, ErrorKind::Invalid)?;
+            self.rmdir(named.directory.number(), &named.name).map(drop)
         };
         work().at(path)
     }
@@ -85,12 +87,13 @@ impl FileSystem {
         flags: RenameFlags,
     ) -> Result<(), PathError> {
         let (from, to) = (from.path_bytes(), to.path_bytes());
-        let place = |path| {
-            let located = self.locate(path, Follow::BUT_LAST);
-            located.and_then(|located| self.place(located, path)).at(path)
-        };
-        let ((old, old_name), (new, new_name)) = (place(from)?, place(to)?);
-        let renamed = self.rename((old.number(), &old_name), (new.number(), &new_name), flags);
+        let named = |path| self.named(path, ErrorKind::InUse).at(path);
+        let (old, new) = (named(from)?, named(to)?);
+        old.expect_may_be(old.inode.as_deref()).at(from)?;
+        let comes = if flags.exchange { &new.inode } else { &old.inode };
+        new.expect_may_be(comes.as_deref()).at(to)?;
+        let (source, target) = (old.directory.number(), new.directory.number());
+        let renamed = self.rename((source, &old.name), (target, &new.name), flags);
         renamed.map_err(|error| {
             // The new name exists already.
             let about_new = matches!(error, Error::Exists(_) | Error::NotEmpty(_));
@@ -108,8 +111,8 @@ impl FileSystem {
         let file = self.find(from, Follow::BUT_LAST).and_then(|inode| self.open_inode(&inode));
         let file = file.at(from)?;
         let work = || {
-            let (directory, name) = self.place(self.locate(to, Follow::BUT_LAST)?, to)?;
-            self.link_file(&file, directory.number(), &name).map(drop)
+            let named = self.free_name(to)?;
+            self.link_file(&file, named.directory.number(), &named.name).map(drop)
         };
         work().at(to)
     }
@@ -121,19 +124,10 @@ impl FileSystem {
     pub fn symlink_path(&self, target: impl AsPath, path: impl AsPath) -> Result<(), PathError> {
         let path = path.path_bytes();
         let work = || {
-            let (directory, name) = self.place(self.locate(path, Follow::BUT_LAST)?, path)?;
+            let Named { directory, name, .. } = self.free_name(path)?;
             let owner = Owner::default();
             self.symlink(directory.number(), &name, target.path_bytes(), owner).map(drop)
         };
         work().at(path)
-    }
-
-    /// The directory of a name, open, so that its number stays its own; and the name.
-    pub(super) fn place(&self, located: Located, path: &[u8]) -> Result<(File, Vec<u8>), Error> {
-        let Some((directory, name)) = located.place else {
-            let what = format!("{}: it ends in no name", ops::path_text(path));
-            return Err(Error::Invalid(what));
-        };
-        Ok((self.open_inode(&directory)?, name))
     }
 }

@@ -1,6 +1,7 @@
 //! Files as a whole, by path.
 
 use super::AsPath;
+use super::named::is_directory;
 use super::resolve::Follow;
 use crate::error::At;
 use crate::names::{Existing, NewFile};
@@ -8,7 +9,7 @@ use crate::{File, FileSystem, Metadata, PathError};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-use undercroft_xfs::{Error, ops};
+use undercroft_xfs::{Error, ErrorKind, ops};
 
 /// Permissions of a file that a verb makes on its way.
 const NEW_MODE: u16 = 0o644;
@@ -36,6 +37,10 @@ impl FileSystem {
 
     fn create_at(&self, path: &[u8], new: &NewFile) -> Result<File, Error> {
         let located = self.locate(path, Follow::ALL)?;
+        if located.is_directory && !located.inode.as_deref().is_some_and(is_directory) {
+            let (path, kind) = (ops::path_text(path), ErrorKind::IsDirectory);
+            return Err(Error::WrongKind { path, what: "names a directory", kind });
+        }
         match (located.inode, located.place) {
             (Some(inode), _) => self.open_inode(&inode),
             (None, Some((directory, name))) => {
@@ -143,10 +148,7 @@ impl FileSystem {
     /// As [`open_path`](Self::open_path).
     pub fn canonicalize(&self, path: impl AsPath) -> Result<PathBuf, PathError> {
         let path = path.path_bytes();
-        let located = self.locate(path, Follow::ALL).at(path)?;
-        if located.inode.is_none() {
-            return Err(PathError::new(path, Error::NotFound(String::new())));
-        }
+        let (_, located) = self.locate_existing(path, Follow::ALL).at(path)?;
         Ok(OsString::from_vec(located.canonical()).into())
     }
 }

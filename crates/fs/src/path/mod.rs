@@ -7,6 +7,7 @@
 mod as_path;
 mod change;
 mod content;
+mod named;
 mod read_dir;
 mod remove_all;
 mod resolve;

@@ -1,16 +1,16 @@
 //! Whole trees that go.
 
 use super::AsPath;
+use super::named::Named;
 use super::read_dir::{Child, Listing};
-use super::resolve::Follow;
 use crate::error::At;
 use crate::{File, FileSystem, PathError};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use undercroft_xfs::Error;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::inode::Inode;
 use undercroft_xfs::units::InodeNumber;
+use undercroft_xfs::{Error, ErrorKind};
 
 /// Directories of the way down that are held; those above are found again by the way back, `..`.
 const HELD: usize = 128;
@@ -37,9 +37,9 @@ impl FileSystem {
     }
 
     fn remove_tree(&self, path: &[u8]) -> Result<(), Error> {
-        let located = self.locate(path, Follow::BUT_LAST)?;
-        let inode = located.inode.clone();
-        let (above, top_name) = self.place(located, path)?;
+        let named = self.named(path, ErrorKind::Invalid)?;
+        named.expect_may_be(named.inode.as_deref())?;
+        let Named { directory: above, name: top_name, inode, .. } = named;
         let inode = inode.ok_or_else(|| Error::NotFound(String::new()))?;
         if inode.read().file_type() == FileType::Symlink {
             return self.unlink(above.number(), &top_name).map(drop);

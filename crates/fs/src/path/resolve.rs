@@ -14,18 +14,34 @@ use undercroft_xfs::{Error, ops};
 /// Symbolic links that one path may lead through, as in Linux.
 const LINKS_MAX: usize = 40;
 
-/// How a path is followed.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Follow<'n> {
-    /// The last part, too, if it is a symbolic link.
-    pub(super) last: bool,
-    /// Directories that are missing are made like this.
-    pub(super) make: Option<&'n NewFile>,
+/// When the last part of a path is followed if it is a symbolic link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Last {
+    Always,
+    /// If slashes follow it: then the directory is meant.
+    BeforeSlash,
+    Never,
 }
 
-impl Follow<'_> {
-    pub(super) const ALL: Self = Self { last: true, make: None };
-    pub(super) const BUT_LAST: Self = Self { last: false, make: None };
+/// How a path is followed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Follow<'n> {
+    /// Whether it is resolved if it is a symbolic link.
+    last: Last,
+    /// Directories that are missing are made like this.
+    make: Option<&'n NewFile>,
+}
+
+impl<'n> Follow<'n> {
+    pub(super) const ALL: Self = Self { last: Last::Always, make: None };
+    pub(super) const BUT_LAST: Self = Self { last: Last::BeforeSlash, make: None };
+    /// To the last name itself.
+    pub(super) const NAME: Self = Self { last: Last::Never, make: None };
+
+    /// Directories that are missing are made like `new`.
+    pub(super) const fn making(new: &'n NewFile) -> Self {
+        Self { last: Last::Always, make: Some(new) }
+    }
 }
 
 /// The inode that a path leads to.
@@ -36,6 +52,8 @@ pub(super) struct Located {
     /// The directory that the last part is in, and that part. `None` for the root, and for
     /// directories reached by `..`.
     pub(super) place: Option<(Arc<Inode>, Vec<u8>)>,
+    /// Slashes follow the last part: only a directory can be meant.
+    pub(super) is_directory: bool,
     /// The names on the way, without links and dots.
     way: Vec<(Vec<u8>, Arc<Inode>)>,
 }
@@ -83,8 +101,21 @@ impl FileSystem {
 
     /// The inode that a path leads to, links followed; it must exist.
     pub(super) fn find(&self, path: &[u8], follow: Follow<'_>) -> Result<Arc<Inode>, Error> {
-        let missing = || Error::NotFound(ops::path_text(path));
-        self.locate(path, follow)?.inode.ok_or_else(missing)
+        Ok(self.locate_existing(path, follow)?.0)
+    }
+
+    /// Follows a path to an inode that must exist.
+    pub(super) fn locate_existing(
+        &self,
+        path: &[u8],
+        follow: Follow<'_>,
+    ) -> Result<(Arc<Inode>, Located), Error> {
+        let mut located = self.locate(path, follow)?;
+        let inode = located.inode.take().ok_or_else(|| Error::NotFound(ops::path_text(path)))?;
+        if located.is_directory {
+            self.child(&inode, b".")?;
+        }
+        Ok((inode, located))
     }
 }
 
@@ -104,29 +135,30 @@ impl Resolver<'_> {
                 if !is_last {
                     return Err(Error::NotFound(ops::path_text(&name)));
                 }
-                return Ok(self.end(name, None));
+                return Ok(self.end(name, None, is_directory));
             };
             let kind = inode.read().file_type();
-            let follows = !is_last || is_directory || self.follow.last;
+            let follows = match self.follow.last {
+                Last::Always => true,
+                Last::BeforeSlash => !is_last || is_directory,
+                Last::Never => !is_last,
+            };
             if kind == FileType::Symlink && follows {
                 self.enter_link(&inode, &name)?;
                 continue;
             }
             if is_last {
-                if is_directory {
-                    self.fs.child(&inode, b".")?;
-                }
-                return Ok(self.end(name, Some(inode)));
+                return Ok(self.end(name, Some(inode), is_directory));
             }
             self.way.push((name, inode));
         }
         let inode = Some(Arc::clone(self.here()));
-        Ok(Located { inode, place: None, way: self.way })
+        Ok(Located { inode, place: None, is_directory: true, way: self.way })
     }
 
-    fn end(self, name: Vec<u8>, inode: Option<Arc<Inode>>) -> Located {
+    fn end(self, name: Vec<u8>, inode: Option<Arc<Inode>>, is_directory: bool) -> Located {
         let place = Some((Arc::clone(self.here()), name));
-        Located { inode, place, way: self.way }
+        Located { inode, place, is_directory, way: self.way }
     }
 
     /// The directory that the way has reached.

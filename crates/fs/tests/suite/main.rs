@@ -5,6 +5,7 @@ mod attributes;
 mod damage;
 mod data;
 mod deep;
+mod edges;
 mod examples;
 mod handles;
 mod kernel;

@@ -79,20 +79,22 @@ impl DiskPlan {
         layout::place(&lengths, self.size, self.block_size)
     }
 
-    /// The window of `disk` in which the volume is built. Whatever table the disk has had is gone
-    /// then.
+    /// The window of `disk` in which the volume is built.
     pub(crate) fn volume_window(
         &self,
         disk: &Arc<dyn BlockDevice>,
         layout: &Layout,
-    ) -> Result<Arc<dyn BlockDevice>, DiskError> {
+    ) -> Arc<dyn BlockDevice> {
+        Arc::new(window(disk, layout.places[self.volume]))
+    }
+
+    /// Takes away whatever table the disk has had.
+    pub(crate) fn clear(disk: &dyn BlockDevice) -> Result<(), DiskError> {
         let end = disk.capacity().0;
         let unit = layout::UNIT / SECTOR_SIZE;
-        write_zeroes_at(&**disk, Sector::ZERO, layout::UNIT)?;
+        write_zeroes_at(disk, Sector::ZERO, layout::UNIT)?;
         let tail = end - unit.min(end);
-        write_zeroes_at(&**disk, Sector(tail), (end - tail) * SECTOR_SIZE)?;
-        let window = window(disk, layout.places[self.volume]);
-        Ok(Arc::new(window))
+        Ok(write_zeroes_at(disk, Sector(tail), (end - tail) * SECTOR_SIZE)?)
     }
 
     /// Writes everything but the volume, the table last.

@@ -42,7 +42,7 @@ pub struct Empty {
 /// it is a block device, which holds no file system then.
 pub fn make_empty(options: &EmptyOptions) -> Result<Empty, PackError> {
     let mut target = Target::open(&options.image, options.force, ImageFormat::Raw)?;
-    let mut volume = options.volume.clone();
+    let mut volume = target.format(&options.volume)?;
     if volume.size == 0 {
         let fixed = target.fixed_size();
         volume.size = fixed.ok_or_else(|| PackError::SizeNeeded(options.image.to_string()))?;

@@ -117,6 +117,19 @@ pub enum PackError {
         needed: u64,
     },
 
+    /// The blocks of a device are longer than those of the volume.
+    #[error(
+        "{image} has blocks of {device} bytes, and a volume with blocks of {block} bytes cannot be there"
+    )]
+    ShortBlocks {
+        /// The device.
+        image: String,
+        /// Bytes of one of its blocks.
+        device: u64,
+        /// Bytes of a block of the volume.
+        block: u32,
+    },
+
     /// Nothing says how large the volume is.
     #[error("{0} will be a new file, which needs a size; give the size of the volume with --size")]
     SizeNeeded(String),

@@ -102,6 +102,7 @@ pub fn build(
     }
     let source = undercroft_source::open(&options.source, &options.source_options)?;
     let mut target = Target::open(&options.image, options.force, options.format)?;
+    let options = &PackOptions { volume: target.format(&options.volume)?, ..options.clone() };
     let disk = options
         .disk
         .as_ref()
@@ -155,8 +156,13 @@ impl Place<'_> {
         };
         let layout = disk.layout(bytes)?;
         let whole = self.target.device(layout.bytes)?;
-        let volume = disk.volume_window(&whole, &layout)?;
+        let volume = disk.volume_window(&whole, &layout);
         Ok(Devices { whole, volume, layout: Some(layout) })
+    }
+
+    /// Takes away the table that a disk has had.
+    fn clear(&self, devices: &Devices) -> Result<(), PackError> {
+        Ok(self.disk.map_or(Ok(()), |_| DiskPlan::clear(&*devices.whole))?)
     }
 
     /// Writes what stands beside the volume.
@@ -198,6 +204,8 @@ fn fill(
     loop {
         let superblock = mkfs::plan(volume)?;
         let devices = place.devices(volume.size)?;
+        share::arrange(source, &*devices.volume, options.reflink)?;
+        place.clear(&devices)?;
         match populate(options, source, superblock, &devices.volume, survey, progress) {
             Ok(mut summary) => {
                 let left = summary.available_bytes;
@@ -283,7 +291,6 @@ fn populate(
     survey: Option<&Survey>,
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<Summary, PackError> {
-    share::arrange(source, &**device, options.reflink)?;
     let root = populate::root_inode(options);
     let volume = mkfs::begin(device, superblock, &root).map_err(PackError::volume)?;
     let mut populator = Populator::new(&volume, options, survey, progress)?;

@@ -14,6 +14,7 @@ use super::application::{Application, pin};
 use super::load::Load;
 use crate::error::LabError;
 use crate::latency::LatencyRecorder;
+use crate::scratch::Scratch;
 
 fn failed(error: impl std::error::Error + Send + Sync + 'static) -> LabError {
     LabError::Served(Box::new(error))
@@ -28,7 +29,7 @@ pub(super) fn live(
     count: &AtomicU64,
     stop: &AtomicBool,
 ) -> Result<LatencyRecorder, LabError> {
-    let directory = tempfile::tempdir().map_err(failed)?;
+    let directory = Scratch::new_in(&std::env::temp_dir())?;
     let path = directory.path().join("socket");
     let listener = UnixListener::bind(&path).map_err(failed)?;
     // One that may be written is flushed in the end, which no application asked for.

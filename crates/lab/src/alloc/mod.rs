@@ -31,6 +31,7 @@ use crate::age::{FreeMap, age};
 use crate::error::LabError;
 use crate::options::RunOptions;
 use crate::outcome::Outcome;
+use crate::scratch::Scratch;
 use jobs::Jobs;
 use mounted::OnMount;
 use search::Ground;
@@ -161,8 +162,7 @@ pub fn run(
         return Ok(());
     }
     let directory = options.scratch.clone().unwrap_or_else(std::env::temp_dir);
-    let failed = |source| LabError::File { path: directory.clone(), source };
-    let scratch = tempfile::tempdir_in(&directory).map_err(failed)?;
+    let scratch = Scratch::new_in(&directory)?;
     let image = scratch.path().join("volume.img");
     let all = |chosen: &[Variant]| if chosen.is_empty() { &Variant::ALL } else { chosen }.to_vec();
     let variants = all(&options.variants);

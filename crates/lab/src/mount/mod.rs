@@ -10,7 +10,6 @@
 
 mod disk;
 mod project;
-mod signals;
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -24,9 +23,9 @@ use crate::crew::{Gate, dismiss, muster};
 use crate::error::LabError;
 use crate::options::RunOptions;
 use crate::outcome::Outcome;
+use crate::scratch::{Scratch, lasting};
 use disk::{Disk, Series};
 use project::Project;
-use signals::Deferred;
 
 /// Jobs of each make, as in the source.
 pub(crate) const JOBS: usize = 4;
@@ -84,8 +83,7 @@ pub fn run(
     run: &RunOptions,
     found: &mut dyn FnMut(Outcome),
 ) -> Result<(), LabError> {
-    let scratch = tempfile::tempdir_in(&options.scratch)
-        .map_err(|source| LabError::File { path: options.scratch.clone(), source })?;
+    let scratch = Scratch::new_in(&options.scratch)?;
     let cpus = usable_cpus()?;
     let source = match &options.source {
         Source::Generated(files) => Source::Generated(run.sized(*files, 2)),
@@ -145,7 +143,7 @@ fn all<T: Send>(
     work: impl Fn(&Series) -> Result<T, LabError> + Sync,
 ) -> Result<Vec<T>, LabError> {
     // The end of this process would leave mounts that nothing answers.
-    let _deferred = Deferred::begin()?;
+    let _lasting = lasting();
     let gate = Gate::default();
     let work = &work;
     thread::scope(|scope| {

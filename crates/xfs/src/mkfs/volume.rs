@@ -11,7 +11,7 @@ use crate::attr::{self, Attribute, SetMode};
 use crate::bmap::ForkWriter;
 use crate::cache::BufferAddress;
 use crate::error::Error;
-use crate::format::{BufferKind, Namespace, Superblock, log_record};
+use crate::format::{BufferKind, FileType, Namespace, Superblock, log_record};
 use crate::inode::ForkKind;
 use crate::ops::{NewInode, create_reserved, create_root};
 use crate::units::{AgNumber, InodeNumber, Lsn};
@@ -26,12 +26,25 @@ const WIPED_BYTES: u64 = 128 << 10;
 /// [`finish`] makes it a file system. `root` describes the root directory.
 ///
 /// # Errors
-/// The device is smaller than the plan, or failed.
+/// `root` is no directory; the device is smaller than the plan, has longer blocks than the sectors
+/// of the plan, or failed. Nothing was written if not the last.
 pub fn begin(
     device: &Arc<dyn BlockDevice>,
     superblock: Superblock,
     root: &NewInode<'_>,
 ) -> Result<Volume, Error> {
+    if FileType::from_mode(root.mode) != Some(FileType::Directory) {
+        return Err(Error::Invalid(format!(
+            "mode {:o} of the root is not that of a directory",
+            root.mode
+        )));
+    }
+    let (block, sector) = (device.limits().block_bytes, 1 << superblock.sector_log);
+    if block > sector {
+        let what =
+            format!("the device has blocks of {block} bytes, the volume sectors of {sector}");
+        return Err(Error::Invalid(what));
+    }
     let volume = Volume::create(Arc::clone(device), superblock);
     wipe(&volume)?;
     let groups = (0..volume.geometry().ag_count).map(AgNumber);

@@ -13,11 +13,11 @@ use crate::log::Work;
 use crate::units::InodeNumber;
 use crate::volume::Volume;
 
-/// Gives an inode, which is no directory, the name `name` in the directory `parent`. One without a
-/// name, as [`create_unlinked`](super::create_unlinked) makes it, gets its first.
+/// Gives an inode, which is no directory, the name `name` in the directory `parent`. One that
+/// [`create_unlinked`](super::create_unlinked) made without a name gets its first.
 ///
 /// # Errors
-/// The name exists; the inode is a directory, is gone, or has too many names; no space; a damaged
+/// The name exists; the inode is a directory, is gone, has lost its last name, or has too many; no space; a damaged
 /// structure; the device failed.
 pub fn link(
     volume: &Volume,
@@ -41,6 +41,9 @@ pub fn link(
         return Err(Error::Stale { inode: number });
     }
     inode.expect_in_use()?;
+    if inode.core.nlink == 0 && !inode.memory.awaits_name {
+        return Err(Error::NotFound(format!("inode {number}, which has lost its last name")));
+    }
     locks::expect_mutable(inode, true)?;
     expect_same_project(inodes.read(parent), inode)?;
     if inode.core.nlink >= NLINK_MAX {
@@ -55,7 +58,7 @@ pub fn link(
     trans.lock_groups(groups)?;
     trans.begin_changes();
     let (inode, parent) = inodes.pair(number, parent);
-    if inode.core.nlink == 0 {
+    if std::mem::take(&mut inode.memory.awaits_name) {
         let (ag, agino) = volume.geometry().split_inode(number);
         trans.in_group(ag, |trans, group| unlinked::remove(trans, group, agino))?;
     }

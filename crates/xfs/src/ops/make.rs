@@ -144,6 +144,7 @@ fn try_create_unlinked(
         symlink::write(&mut ForkWriter::new(&mut trans, &mut inode, ForkKind::Data), new.target)?;
     }
     let mut inode = volume.insert_inode(inode);
+    inode.memory.awaits_name = true;
     inherited.give(&mut trans, &mut inode)?;
     let (ag, agino) = volume.geometry().split_inode(number);
     trans.in_group(ag, |trans, group| unlinked::insert(trans, group, agino))?;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use undercroft_lab::mount::missing as missing_for_mount;
 use undercroft_lab::{
-    Outcome as Found, Record, Session, calibrate, page, read_records, write_record,
+    Outcome as Found, Record, Scratch, Session, calibrate, page, read_records, write_record,
 };
 
 /// Run all experiments and make one page of them: published beside measured.
@@ -133,11 +133,8 @@ fn run_steps(args: &Args, partial: &Path) -> Result<Vec<Record>> {
     let done = begin(partial, args.resume, args.force)?;
     let left: Vec<&Step> =
         steps.iter().filter(|step| !is_done(step, &done) && can_run(step)).collect();
-    let scratch = match &args.scratch {
-        Some(directory) => tempfile::tempdir_in(directory),
-        None => tempfile::tempdir(),
-    };
-    let scratch = scratch.context("cannot make a directory for volumes; see --scratch")?;
+    let scratch = Scratch::new_in(&args.scratch.clone().unwrap_or_else(std::env::temp_dir))
+        .context("cannot make a directory for volumes; see --scratch")?;
     let mut file = File::options().append(true).open(partial);
     let file = file.as_mut().map_err(|error| anyhow::anyhow!("{}: {error}", partial.display()))?;
     let mut progress = Progress::new(left.iter().map(|step| step.seconds).sum());

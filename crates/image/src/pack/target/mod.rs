@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use undercroft_block::stack::{Allotment, Description, LeafDescription, MirrorEvent, StackError};
 use undercroft_block::{BlockDevice, SECTOR_SIZE, Sector, flush, write_all_at};
+use undercroft_xfs::mkfs::MkfsOptions;
 
 /// Where an image goes.
 #[derive(Debug)]
@@ -64,6 +65,20 @@ impl Target {
             },
         };
         Ok(Self { image: image.clone(), files, dropped: Arc::default(), raw })
+    }
+
+    /// The format of a volume that fits the blocks of the target: its sectors are no shorter.
+    ///
+    /// # Errors
+    /// No volume with blocks like these fits.
+    pub(super) fn format(&self, wanted: &MkfsOptions) -> Result<MkfsOptions, PackError> {
+        let device = self.block_size();
+        let sector_size = u32::try_from(device).unwrap_or(u32::MAX).max(wanted.sector_size);
+        if device > wanted.block_size.into() {
+            let (image, block) = (self.image.to_string(), wanted.block_size);
+            return Err(PackError::ShortBlocks { image, device, block });
+        }
+        Ok(MkfsOptions { sector_size, ..wanted.clone() })
     }
 
     /// Bytes of a block of the target: those of its devices.

@@ -26,6 +26,8 @@ pub(crate) struct FileMemory {
     pub(crate) growth: Growth,
     /// Data that was accepted and is lost: an fsync of the file reports it.
     pub(crate) losses: Losses,
+    /// It was made without a name, and may get its first.
+    pub(crate) awaits_name: bool,
     /// It has no name and is being freed.
     pub(crate) is_going: bool,
     /// The time of access is newer than in the cluster.
