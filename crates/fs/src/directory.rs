@@ -63,9 +63,7 @@ impl FileSystem {
         self.list(&directory, cookie, |batch| {
             self.prefetch(batch);
             for entry in batch.iter() {
-                // By name, so that it is the file of that name, not another one that has the number
-                // now.
-                let Some(inode) = self.child(&directory, entry.name)? else { continue };
+                let Some(inode) = self.listed(&directory, batch, &entry)? else { continue };
                 if !visit(&entry, &self.metadata_of(&inode)) {
                     return Ok(Some(entry.next));
                 }
@@ -98,10 +96,30 @@ impl FileSystem {
         self.volume().prefetch_inodes(batch.entries.iter().map(|entry| entry.number));
     }
 
+    /// The inode of an entry of a batch; `None` if its name is gone. As long as no name of the
+    /// directory has changed, the number is that of the file; then the name tells, as another file
+    /// may have the number.
+    pub(crate) fn listed(
+        &self,
+        directory: &Inode,
+        batch: &Batch,
+        entry: &Entry<'_>,
+    ) -> Result<Option<Arc<Inode>>, Error> {
+        let listed = {
+            let directory = directory.read();
+            let is_as_listed = directory.core.changecount == batch.changecount;
+            is_as_listed.then(|| self.volume().inode(entry.number)).transpose()
+        };
+        match listed.map_err(Error::into_damage)? {
+            Some(inode) if !inode.read().is_gone() => Ok(Some(inode)),
+            _ => self.child(directory, entry.name),
+        }
+    }
+
     /// The next entries of a directory.
     pub(crate) fn batch(&self, directory: &Inode, cookie: u64) -> Result<Batch, Error> {
         let directory = directory.read();
-        let mut batch = Batch::default();
+        let mut batch = Batch { changecount: directory.core.changecount, ..Batch::default() };
         let from = Position::from_raw(cookie);
         let next = ops::all_entries(self.volume(), &directory, from, |entry| {
             let start = batch.names.len();
@@ -125,6 +143,8 @@ pub(crate) struct Batch {
     names: Vec<u8>,
     entries: Vec<Item>,
     next: u64,
+    /// Changes of the directory before they were listed.
+    changecount: u64,
 }
 
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! Bytes of one file that become those of another.
 
 use super::File;
+use std::ops::Range;
 use undercroft_xfs::Error;
 use undercroft_xfs::format::Timestamp;
 use undercroft_xfs::ops::CloneRange;
@@ -11,7 +12,7 @@ const PIECE: u64 = 1 << 20;
 impl File {
     /// Copies `len` bytes of `source` from `from` on to this file at `to`; returns how many: fewer
     /// at the end of the source. Whole blocks are shared where volume and offsets allow it, the rest
-    /// goes through memory; holes behind the end of this file stay holes.
+    /// goes through memory; holes are holes here, too.
     ///
     /// # Errors
     /// Both ranges are of one file and meet; the files are of two volumes; as for
@@ -88,17 +89,15 @@ impl File {
         let mut piece = Vec::new();
         let mut done = 0;
         while done < len {
-            let mut end = len;
-            if to + done >= self.size() {
-                // A hole needs no copy where this file has nothing.
-                let data = source.seek_data(from + done)?.unwrap_or(u64::MAX);
-                done = data.saturating_sub(from).clamp(done, len);
-                if done == len {
-                    break;
-                }
-                let hole = source.seek_hole(from + done)?.unwrap_or(u64::MAX);
-                end = hole.saturating_sub(from).clamp(done, len);
+            let data = source.seek_data(from + done)?.unwrap_or(u64::MAX);
+            let skipped = done..data.saturating_sub(from).clamp(done, len);
+            self.empty(to + skipped.start..to + skipped.end, now)?;
+            done = skipped.end;
+            if done == len {
+                break;
             }
+            let hole = source.seek_hole(from + done)?.unwrap_or(u64::MAX);
+            let end = hole.saturating_sub(from).clamp(done, len);
             // At least a byte: the source may have become a hole here meanwhile.
             piece.resize((end - done).clamp(1, PIECE) as usize, 0);
             let read = source.read(from + done, &mut piece)?;
@@ -116,5 +115,14 @@ impl File {
             self.open_file().truncate(to + len, now)?;
         }
         Ok(len)
+    }
+
+    /// Makes a range a hole as far as something is stored there.
+    fn empty(&self, range: Range<u64>, now: Option<Timestamp>) -> Result<(), Error> {
+        let stored = self.seek_data(range.start)?.filter(|data| *data < range.end);
+        match stored {
+            Some(data) => self.open_file().punch(data..range.end, now),
+            None => Ok(()),
+        }
     }
 }

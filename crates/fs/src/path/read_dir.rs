@@ -2,7 +2,7 @@
 
 use super::AsPath;
 use super::resolve::Follow;
-use crate::directory::{Batch, Entry};
+use crate::directory::Batch;
 use crate::error::At;
 use crate::{FileSystem, Metadata, PathError};
 use std::ffi::{OsStr, OsString};
@@ -115,27 +115,18 @@ impl Listing {
     /// The next name. One that is removed meanwhile is left out; of a directory that is removed
     /// itself there are no more. After an error there are no more either.
     pub(super) fn next(&mut self, fs: &FileSystem) -> Result<Option<Child>, Error> {
-        while let Some(name) = self.next_name(fs)? {
-            match fs.child(&self.directory, &name) {
-                Ok(None) => {}
-                Ok(Some(inode)) => return Ok(Some(Child { name, inode })),
-                Err(Error::Stale { .. }) => break,
-                Err(error) => return Err(error),
-            }
+        let found = self.next_child(fs);
+        self.is_over |= !matches!(found, Ok(Some(_)));
+        match found {
+            Err(Error::Stale { .. }) => Ok(None),
+            found => found,
         }
-        self.is_over = true;
-        Ok(None)
     }
 
-    fn next_name(&mut self, fs: &FileSystem) -> Result<Option<Vec<u8>>, Error> {
+    fn next_child(&mut self, fs: &FileSystem) -> Result<Option<Child>, Error> {
         while !self.is_over {
-            let Some(Entry { name, .. }) = self.batch.get(self.index) else {
-                self.is_over = true;
-                let batch = match fs.batch(&self.directory, self.cookie) {
-                    Ok(batch) => batch,
-                    Err(Error::Stale { .. }) => return Ok(None),
-                    Err(error) => return Err(error),
-                };
+            let Some(entry) = self.batch.get(self.index) else {
+                let batch = fs.batch(&self.directory, self.cookie)?;
                 fs.prefetch(&batch);
                 self.is_over = batch.is_empty();
                 (self.cookie, self.index) = (batch.next(), 0);
@@ -143,8 +134,11 @@ impl Listing {
                 continue;
             };
             self.index += 1;
-            if !matches!(name, b"." | b"..") {
-                return Ok(Some(name.to_vec()));
+            if matches!(entry.name, b"." | b"..") {
+                continue;
+            }
+            if let Some(inode) = fs.listed(&self.directory, &self.batch, &entry)? {
+                return Ok(Some(Child { name: entry.name.to_vec(), inode }));
             }
         }
         Ok(None)

@@ -181,6 +181,15 @@ fn holes_stay_holes_in_copies() {
     assert_eq!(&bytes, b"end");
     fs.copy("/source", "/copy").unwrap();
     same(&fs.read("/copy").unwrap(), &contents(&source));
+    // Over what is there: data goes, and nothing is stored for what was a hole in both.
+    target.write(3 << 20, &[9; 100_000]).unwrap();
+    target.set_len(1 << 40).unwrap();
+    source.set_len(1 << 40).unwrap();
+    assert_eq!(target.copy_range(1, &source, 0, (1 << 40) - 1).unwrap(), (1 << 40) - 1);
+    assert!(target.metadata().blocks < 64, "{:?}", target.metadata());
+    let mut bytes = vec![1; 100_000];
+    target.read_exact_at(3 << 20, &mut bytes).unwrap();
+    same(&bytes, &[0; 100_000]);
 }
 
 #[test]

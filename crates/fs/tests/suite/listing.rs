@@ -2,7 +2,7 @@
 
 use crate::volumes::{create, fresh};
 use std::collections::BTreeSet;
-use undercroft_fs::{Entry, Error, FileSystem, FileType, NewFile};
+use undercroft_fs::{Entry, Error, FileSystem, FileType, NewFile, RenameFlags};
 
 fn names(fs: &FileSystem, count: usize) -> BTreeSet<Vec<u8>> {
     let directory = fs.mkdir(fs.root(), b"many", &NewFile::new(0o755)).unwrap().number;
@@ -63,6 +63,32 @@ fn a_visitor_may_change_the_directory_it_lists() {
     .unwrap();
     assert_eq!(seen, expected.len());
     fs.rmdir(fs.root(), b"many").unwrap();
+}
+
+#[test]
+fn a_listing_shows_the_file_of_a_name_when_numbers_are_used_again() {
+    let fs = fresh();
+    let names: Vec<_> = names(&fs, 60).into_iter().collect();
+    let directory = fs.metadata("/many").unwrap().number;
+    let mut shown = Vec::new();
+    fs.readdir_plus(directory, 0, |entry, metadata| {
+        if entry.name == names[0] {
+            let [removed, swapped, other] = [&names[20], &names[40], &names[50]];
+            let exchange = RenameFlags { exchange: true, ..RenameFlags::default() };
+            let number = fs.lookup(directory, removed).unwrap().number;
+            fs.unlink(directory, removed).unwrap();
+            let again = create(&fs, directory, "again");
+            assert_eq!(again.number(), number, "the number is used again");
+            fs.rename((directory, swapped), (directory, other), exchange).unwrap();
+        }
+        shown.push((entry.name.to_vec(), *metadata));
+        true
+    })
+    .unwrap();
+    assert!(shown.iter().all(|(name, _)| *name != names[20]));
+    for (name, metadata) in shown.into_iter().skip(2) {
+        assert_eq!(fs.lookup(directory, &name).unwrap().number, metadata.number);
+    }
 }
 
 #[test]
