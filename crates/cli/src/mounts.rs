@@ -2,16 +2,17 @@
 
 use rustix::fs::getxattr;
 use rustix::io::Errno;
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
-use undercroft_fuse::{STATUS_ATTRIBUTE, Status};
+use undercroft_fuse::{MountPoint, STATUS_ATTRIBUTE, Status, listed};
 
 /// Longest status.
 const STATUS_BYTES: usize = 64 << 10;
 
 /// The type that the system has for them.
 const TYPE: &str = "fuse.undercroft";
+
+/// The type of those that another program has made for a server of this command.
+const TYPE_OF_OTHERS: &str = "fuse";
 
 /// The status of the mount at a directory.
 pub(crate) fn status_of(directory: &Path) -> Result<Status, Errno> {
@@ -22,51 +23,19 @@ pub(crate) fn status_of(directory: &Path) -> Result<Status, Errno> {
 
 /// Where the image of this name is mounted.
 pub(crate) fn place_of(image: &Path) -> Option<PathBuf> {
-    all().into_iter().find(|mount| mount.image == image).map(|mount| mount.directory)
+    let mut all = listed().unwrap_or_default().into_iter();
+    all.find(|mount| mount.kind == TYPE && mount.source == image).map(|mount| mount.directory)
 }
 
-/// Whether a mount of this command is at a directory, answering or not.
-pub(crate) fn is_at(directory: &Path) -> bool {
-    all().iter().any(|mount| mount.directory == directory)
+/// Whether a mount is one of this command, answering or not.
+pub(crate) fn is_own(mount: &MountPoint) -> bool {
+    mount.listed().is_some_and(|listed| listed.kind == TYPE)
 }
 
-struct Listed {
-    image: PathBuf,
-    directory: PathBuf,
-}
-
-fn all() -> Vec<Listed> {
-    let list = std::fs::read("/proc/self/mounts").unwrap_or_default();
-    let of_line = |line: &[u8]| {
-        let mut words = line.split(|byte| *byte == b' ');
-        let (image, directory, kind) = (words.next()?, words.next()?, words.next()?);
-        let listed = || Listed { image: unescaped(image), directory: unescaped(directory) };
-        (kind == TYPE.as_bytes()).then(listed)
-    };
-    list.split(|byte| *byte == b'\n').filter_map(of_line).collect()
-}
-
-/// A path of the list, in which blanks and the like are three octal digits.
-fn unescaped(word: &[u8]) -> PathBuf {
-    let mut path = Vec::with_capacity(word.len());
-    let mut rest = word;
-    while let Some((&byte, behind)) = rest.split_first() {
-        let digits = behind.first_chunk::<3>().filter(|_| byte == b'\\');
-        let code =
-            digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
-        path.push(code.unwrap_or(byte));
-        rest = if code.is_some() { &behind[3..] } else { behind };
-    }
-    OsString::from_vec(path).into()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_of_the_list_are_read() {
-        assert_eq!(unescaped(b"/a\\040b\\134c"), Path::new("/a b\\c"));
-        assert_eq!(unescaped(b"/plain\\9"), Path::new("/plain\\9"));
-    }
+/// Whether a mount can have its status from a server of this command. File systems that show another
+/// one (an overlay, a bind mount in user space) hand on what that says.
+pub(crate) fn may_be_own(mount: &MountPoint) -> bool {
+    let kind = mount.listed().map(|listed| listed.kind);
+    // Without a list there is nothing to go by.
+    kind.is_none_or(|kind| kind == TYPE || kind == TYPE_OF_OTHERS)
 }

@@ -1,9 +1,9 @@
 //! XFS volumes mounted through FUSE: every program uses them, and the kernel's XFS is not needed.
 //!
 //! This is a translation between the protocol and [`undercroft_fs`], and no more: it knows neither
-//! the format nor the journal. A [`Mount`] answers until it is unmounted ([`unmount()`]), and then
-//! [leaves](Mount::finish) the volume clean. The caches on both sides, and why they may last,
-//! are in `docs/decisions/mount.md`.
+//! the format nor the journal. A [`Mount`] answers until it is unmounted
+//! ([`MountPoint::unmount`]), and then [leaves](Mount::finish) the volume clean. The caches on both
+//! sides, and why they may last, are in `docs/decisions/mount.md`.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -29,14 +29,18 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod attach;
 mod counters;
 mod ending;
 mod failure;
+mod holders;
 pub mod ioctl;
 mod keeper;
 mod mount;
+mod mounts;
 mod nodes;
 pub mod options;
+mod point;
 mod protocol;
 mod server;
 mod status;
@@ -44,6 +48,9 @@ mod unmount;
 
 pub use ending::{EndOfServer, Ended};
 pub use failure::Log;
+pub use holders::Holder;
 pub use mount::{Finished, Mount, MountFailure, Settings, Target};
+pub use mounts::{Listed, listed};
+pub use point::MountPoint;
 pub use status::{STATUS_ATTRIBUTE, Status};
-pub use unmount::{InUse, UnmountFailure, unmount};
+pub use unmount::{InUse, UnmountFailure};

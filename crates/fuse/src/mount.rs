@@ -2,6 +2,7 @@
 
 use crate::failure::Log;
 use crate::keeper::Keeper;
+use crate::point::MountPoint;
 use crate::protocol::{self, Ends, Translator};
 use crate::server::Server;
 use crate::status::Status;
@@ -131,6 +132,7 @@ pub struct Mount {
     server: Arc<Server>,
     keeper: Keeper,
     ends: Ends,
+    point: Option<MountPoint>,
 }
 
 impl Mount {
@@ -155,13 +157,19 @@ impl Mount {
             .map_err(MountFailure::Thread)
             .and_then(|translator| protocol::start(translator, target, settings, ended));
         match started {
-            Ok(ends) => Ok(Self { server, keeper, ends }),
+            Ok((ends, point)) => Ok(Self { server, keeper, ends, point }),
             Err(failure) => {
                 // The volume is as clean as it was; why it is not mounted counts more.
                 let _ = finish(server, keeper);
                 Err(failure)
             }
         }
+    }
+
+    /// The mount, unless another program has made it.
+    #[must_use]
+    pub fn point(&self) -> Option<&MountPoint> {
+        self.point.as_ref()
     }
 
     /// The state now.
@@ -204,6 +212,9 @@ impl Mount {
 }
 
 fn finish(server: Arc<Server>, keeper: Keeper) -> Result<Finished, undercroft_fs::Error> {
+    if let Some(ending) = &server.ending {
+        ending.begin();
+    }
     keeper.stop();
     server.nodes.clear();
     let closed = if server.fs.is_writable() { server.fs.close() } else { Ok(()) };

@@ -1,6 +1,6 @@
 //! Ways in which a mount ends.
 
-use crate::mounted::{Volume, fails, script, signal, succeeds, undercroft, wait_for};
+use crate::mounted::{Volume, fails, signal, succeeds, undercroft, wait_for};
 use std::fs::{self, File};
 use std::process::{Command, Stdio};
 
@@ -96,36 +96,4 @@ fn a_second_signal_keeps_what_was_synced() {
     drop(file);
     volume.is_clean();
     assert_eq!(succeeds(undercroft().arg("cat").arg(volume.image()).arg("/file")), "synced");
-}
-
-#[test]
-fn a_program_runs_and_its_status_is_returned() {
-    let volume = Volume::new();
-    let run = |text: &str| {
-        let mut command = undercroft();
-        command.arg("mount").arg(volume.image()).arg("--exec").args(script(text));
-        command
-    };
-    let place = succeeds(&mut run("echo content >file; echo \"$UNDERCROFT_MOUNT\"; pwd"));
-    let lines: Vec<_> = place.lines().collect();
-    assert_eq!(lines[0], lines[1]);
-    assert!(!std::path::Path::new(lines[0]).exists());
-    volume.is_clean();
-    fails(7, &mut run("test -e file; exit 7"));
-    fails(128 + 9, &mut run("kill -9 $$"));
-    let mut missing = undercroft();
-    missing.arg("mount").arg(volume.image()).args(["--exec", "/no/such/program"]);
-    assert!(fails(1, &mut missing).contains("cannot run /no/such/program"));
-    volume.is_clean();
-}
-
-#[test]
-fn a_program_runs_in_a_user_name_space() {
-    let volume = Volume::new();
-    let mut command = Command::new("unshare");
-    command.args(["-Urm", env!("CARGO_BIN_EXE_undercroft"), "mount"]).arg(volume.image());
-    let said = succeeds(command.arg("--exec").args(script("id -u >user; mount")));
-    assert!(said.contains("fuse.undercroft"), "{said}");
-    volume.is_clean();
-    assert_eq!(succeeds(undercroft().arg("cat").arg(volume.image()).arg("/user")), "0\n");
 }

@@ -3,9 +3,10 @@
 use crate::mounted::{Volume, fails, succeeds, undercroft};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{FdFlags, fcntl_setfd};
+use std::ffi::OsStr;
 use std::fs;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{chown, symlink};
 use std::os::unix::net::UnixDatagram;
 use std::process::{Command, Stdio};
 
@@ -56,6 +57,33 @@ fn a_descriptor_of_a_mount_is_served() {
     volume.is_clean();
     let closed = undercroft().arg("mount").arg(volume.image()).arg("/dev/fd/99").output().unwrap();
     assert!(String::from_utf8_lossy(&closed.stderr).contains("descriptor 99 is not open"));
+}
+
+/// By `fusermount3`, which has the rights for it and asks for the name of the user.
+#[test]
+fn a_user_mounts_and_unmounts() {
+    let volume = Volume::new();
+    let as_user = |arguments: &[&OsStr]| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+        command.arg(env!("CARGO_BIN_EXE_undercroft")).args(arguments).stdin(Stdio::null());
+        command
+    };
+    let (image, at) = (volume.image(), volume.at());
+    for path in [&image, &at, &volume.beside(".")] {
+        chown(path, Some(65534), Some(65534)).unwrap();
+    }
+    succeeds(undercroft().arg("chown").arg(&image).args(["65534", "/"]));
+    succeeds(&mut as_user(&["mount".as_ref(), image.as_ref(), at.as_ref()]));
+    let line = fs::read_to_string("/proc/self/mounts").unwrap();
+    let line = line.lines().find(|line| line.contains(&*at.to_string_lossy())).unwrap();
+    assert!(line.contains(" fuse.undercroft ") && line.contains("user_id=65534"), "{line}");
+    succeeds(&mut as_user(&["unmount".as_ref(), at.as_ref()]));
+    let words = ["mount".as_ref(), image.as_ref(), "--exec".as_ref()];
+    let program = ["sh".as_ref(), "-ec".as_ref(), "echo text >file".as_ref()];
+    succeeds(&mut as_user(&[words, program].concat()));
+    volume.is_clean();
+    assert_eq!(succeeds(undercroft().arg("cat").arg(&image).arg("/file")), "text\n");
 }
 
 #[test]

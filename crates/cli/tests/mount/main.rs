@@ -16,5 +16,7 @@ mod listing;
 mod mounted;
 mod names;
 mod network;
+mod others;
+mod programs;
 mod rights;
 mod status;

@@ -2,64 +2,81 @@
 
 use super::Translator;
 use super::held_back::HeldBack;
+use crate::attach::attach;
 use crate::mount::{MountFailure, Settings, Target};
-use fuser::{Config, MountOption, Session, SessionACL};
+use crate::point::MountPoint;
+use crate::unmount::InUse;
+use fuser::{Config, Session, SessionACL};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::thread::{Builder, JoinHandle};
 
 /// How a connection ends: the threads that serve it have ended.
 pub(crate) type Ends = JoinHandle<io::Result<()>>;
 
-/// Mounts, and starts the threads. `ended` is called by the last of them.
+/// Mounts, and starts the threads; returns the mount if it is one of this process. `ended` is called by
+/// the last of them.
 pub(crate) fn start(
     translator: Translator,
     target: Target,
     settings: &Settings,
     ended: impl FnOnce() + Send + 'static,
-) -> Result<Ends, MountFailure> {
-    let config = config(settings);
-    let notifier = translator.held_back.as_ref().map(HeldBack::notifier);
-    let session = match target {
-        Target::Directory(path) => Session::new(translator, &path, &config)
-            .map_err(|error| MountFailure::Refused { at: path, error })?,
-        Target::Connection(descriptor) => {
-            Session::from_fd(translator, descriptor, config.acl, config)
-                .map_err(MountFailure::Connection)?
+) -> Result<(Ends, Option<MountPoint>), MountFailure> {
+    let (mount, connection) = match target {
+        Target::Directory(path) => {
+            let attached = attach(&path, settings);
+            let (mount, connection) =
+                attached.map_err(|error| MountFailure::Refused { at: path, error })?;
+            (Some(mount), connection)
         }
+        Target::Connection(descriptor) => (None, descriptor),
     };
+    let started = serve(translator, connection, mount.clone(), settings, ended);
+    if started.is_err() {
+        detach(mount.as_ref());
+    }
+    Ok((started?, mount))
+}
+
+fn serve(
+    translator: Translator,
+    connection: OwnedFd,
+    mount: Option<MountPoint>,
+    settings: &Settings,
+    ended: impl FnOnce() + Send + 'static,
+) -> Result<Ends, MountFailure> {
+    let notifier = translator.held_back.as_ref().map(HeldBack::notifier);
+    let config = config(settings);
+    let session = Session::from_fd(translator, connection, config.acl, config);
+    let session = session.map_err(|error| match &mount {
+        Some(mount) => MountFailure::Refused { at: mount.directory().to_owned(), error },
+        None => MountFailure::Connection(error),
+    })?;
     if let Some(notifier) = notifier {
         // It is empty.
         let _ = notifier.set(session.notifier());
     }
     let run = move || {
         let served = session.run();
+        if served.is_err() {
+            detach(mount.as_ref());
+        }
         ended();
         served
     };
     Builder::new().name("mount".into()).spawn(run).map_err(MountFailure::Thread)
 }
 
+/// Takes away a mount that does not answer.
+fn detach(mount: Option<&MountPoint>) {
+    if let Some(mount) = mount {
+        // It may have been unmounted.
+        let _ = mount.unmount(InUse::Detach);
+    }
+}
+
 fn config(settings: &Settings) -> Config {
-    let flag = |set: bool, yes: MountOption, no: MountOption| if set { yes } else { no };
-    let mut options = vec![
-        // The program `fusermount3` gets it in a list with commas.
-        MountOption::FSName(settings.name.replace(',', ";")),
-        // Not as the option for that, which the library does not give to the kernel.
-        MountOption::CUSTOM("subtype=undercroft".into()),
-        MountOption::DefaultPermissions,
-        flag(settings.read_only, MountOption::RO, MountOption::RW),
-        flag(settings.devices, MountOption::Dev, MountOption::NoDev),
-        flag(settings.set_id, MountOption::Suid, MountOption::NoSuid),
-        flag(settings.execute, MountOption::Exec, MountOption::NoExec),
-    ];
-    if !settings.access_times {
-        options.push(MountOption::NoAtime);
-    }
-    if settings.synchronous {
-        options.push(MountOption::Sync);
-    }
     let mut config = Config::default();
-    config.mount_options = options;
     config.acl = if settings.allow_other { SessionACL::All } else { SessionACL::Owner };
     config.n_threads = Some(settings.threads.get());
     config.clone_fd = true;

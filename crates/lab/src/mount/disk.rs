@@ -13,7 +13,7 @@ use undercroft_block::{
     QueueOptions, QueuePlace, Redirect, RqAffinity, SECTOR_SIZE, Statistics,
 };
 use undercroft_fs::{FileSystem, OpenOptions};
-use undercroft_fuse::{InUse, Log, Mount, Settings, Target, UnmountFailure, unmount};
+use undercroft_fuse::{InUse, Log, Mount, Settings, Target, UnmountFailure};
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::mkfs::{self, MkfsOptions};
 use undercroft_xfs::ops::NewInode;
@@ -155,7 +155,7 @@ impl Series<'_> {
         let settings = Settings::new(self.disk.image.display().to_string());
         let mount = Mount::new(fs, Target::Directory(at.to_owned()), &settings, log, || {})?;
         let worked = work(at);
-        let ended = end(mount, at);
+        let ended = end(mount);
         worked.and(ended)?;
         let first = said.lock().first().cloned();
         first.map_or(Ok(()), |line| Err(LabError::Server(line)))
@@ -163,12 +163,14 @@ impl Series<'_> {
 }
 
 /// Unmounts. A mount that a program of a failed step still uses goes without it.
-fn end(mount: Mount, at: &Path) -> Result<(), LabError> {
-    match unmount(at, InUse::Refuse) {
+fn end(mount: Mount) -> Result<(), LabError> {
+    let point = mount.point().cloned();
+    let unmount = |in_use| point.as_ref().map_or(Ok(()), |point| point.unmount(in_use));
+    match unmount(InUse::Refuse) {
         Ok(()) => mount.finish()?.release(),
         Err(failure) => {
             if matches!(failure, UnmountFailure::InUse(_)) {
-                unmount(at, InUse::Detach)?;
+                unmount(InUse::Detach)?;
             }
             mount.abandon()?.release();
             return Err(failure.into());

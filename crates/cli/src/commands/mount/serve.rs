@@ -4,18 +4,19 @@ use super::capabilities;
 use super::confine::confine;
 use super::log::Destination;
 use super::notify::notify;
+use super::private_place::{self, PrivatePlace};
 use super::target::{Place, place, settle};
 use super::{Args, Plan, background};
 use crate::report::Outcome;
 use anyhow::{Context, Result, anyhow};
 use nix::sys::signal::{SigSet, Signal};
 use rustix::process::geteuid;
-use std::io::Write;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
-use undercroft_fuse::{InUse, Mount, UnmountFailure, unmount};
+use undercroft_fuse::{InUse, Mount, MountPoint, UnmountFailure};
 
 /// What a server waits for.
 pub(super) enum Event {
@@ -23,25 +24,32 @@ pub(super) enum Event {
     Unmounted,
     /// A signal asks it to end.
     Signal(Signal),
+    /// The command that runs a program has ended, by itself or by force.
+    Orphaned,
 }
 
 /// A mounted volume, and what happens to it.
-pub(super) struct Served {
+struct Served {
     mount: Mount,
-    pub(super) directory: Option<PathBuf>,
-    pub(super) destination: Destination,
+    directory: Option<PathBuf>,
+    /// The directory is its own, and goes with the mount.
+    is_private: bool,
+    destination: Destination,
     events: Receiver<Event>,
     /// Whether a part of the image is behind a network.
     networks: bool,
 }
 
+/// Time after which an end that is not there is worth a word.
+const SILENCE: Duration = Duration::from_secs(1);
+
 /// Signals that ask a server to end. They are blocked in all threads, and waited for by one.
-fn signals() -> SigSet {
+pub(super) fn signals() -> SigSet {
     [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP].into_iter().collect()
 }
 
 /// Mounts. To be called before the process has threads: all of them get its signal mask.
-pub(super) fn mount(args: &Args, plan: &Plan, argument: &Path) -> Result<Served> {
+fn mount(args: &Args, plan: &Plan, argument: &Path) -> Result<Served> {
     signals().thread_block().context("cannot block signals")?;
     if geteuid().is_root() {
         capabilities::give_up().context("cannot give rights up")?;
@@ -53,6 +61,9 @@ pub(super) fn mount(args: &Args, plan: &Plan, argument: &Path) -> Result<Served>
     fs.volume().cache().set_limit(plan.memory);
     let (sender, events) = channel();
     wait_for_signals(sender.clone())?;
+    if !args.exec.is_empty() {
+        wait_for_starter(sender.clone())?;
+    }
     let log = destination.log();
     let ended = move || {
         // The receiver is gone if it has ended already.
@@ -60,7 +71,8 @@ pub(super) fn mount(args: &Args, plan: &Plan, argument: &Path) -> Result<Served>
     };
     let mount = Mount::new(fs, target, &plan.settings, log, ended)?;
     let networks = args.image.uses_networks();
-    let served = Served { mount, directory, destination, events, networks };
+    let is_private = args.directory.is_none();
+    let served = Served { mount, directory, is_private, destination, events, networks };
     let settled = served.directory.as_deref().map_or(Ok(None), settle);
     match settled {
         Ok(Some(note)) if args.foreground => served.destination.line(&note),
@@ -73,7 +85,8 @@ pub(super) fn mount(args: &Args, plan: &Plan, argument: &Path) -> Result<Served>
     Ok(served)
 }
 
-fn wait_for_signals(sender: Sender<Event>) -> Result<()> {
+/// Sends an event for each signal, which must be blocked.
+pub(super) fn wait_for_signals(sender: Sender<Event>) -> Result<()> {
     let wait = move || {
         while let Ok(signal) = signals().wait()
             && sender.send(Event::Signal(signal)).is_ok()
@@ -83,43 +96,56 @@ fn wait_for_signals(sender: Sender<Event>) -> Result<()> {
     Ok(())
 }
 
+/// Sends an event when the standard input ends, which is a pipe of the process that has started this one.
+/// No signal tells that: the kernel sends it once for each thread of that process.
+fn wait_for_starter(sender: Sender<Event>) -> Result<()> {
+    let wait = move || {
+        while std::io::stdin().read(&mut [0; 64]).is_ok_and(|len| len > 0) {}
+        // The receiver is gone if it has ended already.
+        let _ = sender.send(Event::Orphaned);
+    };
+    thread::Builder::new().name("starter".into()).spawn(wait).context("cannot start a thread")?;
+    Ok(())
+}
+
 /// Serves at a directory until the end.
-pub(super) fn run(
-    args: &Args,
-    plan: &Plan,
-    directory: &Path,
-    out: &mut dyn Write,
-) -> Result<Outcome> {
-    let is_background = !args.foreground;
-    if is_background {
-        background::leave_session();
-    }
+pub(super) fn in_foreground(args: &Args, plan: &Plan, directory: &Path) -> Result<Outcome> {
     let served = mount(args, plan, directory)?;
+    served.confine();
+    notify("READY=1");
+    served.wait().map(|()| Outcome::Done)
+}
+
+/// Serves in a session of its own until the end; for a program, no longer than the command lives that
+/// runs it.
+pub(super) fn in_background(args: &Args, plan: &Plan) -> Result<Outcome> {
+    background::leave_session();
+    let is_for_program = !args.exec.is_empty();
+    let private = if args.directory.is_none() { Some(PrivatePlace::new()?) } else { None };
+    let directory = private.as_ref().map(PrivatePlace::path).or(args.directory.as_deref());
+    let served = mount(args, plan, directory.context("DIR is missing")?)?;
     let destination = served.destination.clone();
-    if is_background {
-        // Before others can cause something to be said.
+    // Before others can cause something to be said. What is said beside a program is for its caller.
+    if !is_for_program {
         destination.go_to_background();
-        let null = background::open_null()?;
-        served.confine();
-        background::say_ready(out, &null)?;
-    } else {
-        served.confine();
     }
+    let null = background::open_null()?;
+    served.confine();
+    background::say_ready(served.directory.as_deref(), &null, is_for_program)?;
     notify("READY=1");
     let ended = served.wait();
-    if let Err(error) = &ended
-        && is_background
-    {
+    if let Err(error) = &ended {
         destination.line(&format!("{error:#}"));
     }
-    ended.map(|()| Outcome::Done)
+    // All that waits for this process has its words by now.
+    Ok(if ended.is_ok() { Outcome::Done } else { Outcome::Status(1) })
 }
 
 impl Served {
     /// Gives up what it does not need any more, where that is possible: a user's mount is ended by
     /// `fusermount3`, which has its rights by its owner, and a confined process cannot start that; and
     /// of a mount of another program it is not known when the library has opened all it needs.
-    pub(super) fn confine(&self) {
+    fn confine(&self) {
         // The mount has answered, with a thread that was started after all openings.
         if self.directory.is_none() || !geteuid().is_root() {
             return;
@@ -133,41 +159,29 @@ impl Served {
     fn wait(self) -> Result<()> {
         match self.events.recv() {
             Ok(Event::Unmounted) | Err(_) => self.finish(),
-            Ok(Event::Signal(_)) => self.end(),
+            Ok(Event::Signal(_) | Event::Orphaned) => self.end(),
         }
     }
 
-    /// The next event.
-    pub(super) fn event(&self) -> Option<Event> {
-        self.events.try_recv().ok()
-    }
-
     /// Unmounts in an orderly way; another signal ends that.
-    pub(super) fn end(self) -> Result<()> {
+    fn end(self) -> Result<()> {
         notify("STOPPING=1");
-        let Some(directory) = self.directory.clone() else {
+        let Some(point) = self.mount.point().cloned() else {
             // Whose mount it is, unmounts it.
             return self.abandon("it was mounted by another program, which is to unmount it");
         };
-        let (destination, at) = (self.destination.clone(), directory.clone());
-        let work = move || {
-            match unmount(&at, InUse::Refuse) {
-                Err(error @ UnmountFailure::InUse(_)) => {
-                    destination.line(&format!(
-                        "{error}. It has no new users now, and ends with its last; another signal \
-                         ends it at once"
-                    ));
-                    unmount(&at, InUse::Detach)
-                }
-                other => other,
-            }
-            .unwrap_or_else(|error| destination.line(&error.to_string()));
-        };
+        let (destination, is_private) = (self.destination.clone(), self.is_private);
         // It may take as long as the device does.
+        let work = move || detach(&point, is_private, &destination);
         thread::Builder::new().name("unmount".into()).spawn(work)?;
-        match self.events.recv() {
-            Ok(Event::Unmounted) | Err(_) => self.finish(),
-            Ok(Event::Signal(signal)) => self.abandon(&format!("a second signal ({signal})")),
+        loop {
+            match self.events.recv() {
+                Ok(Event::Unmounted) | Err(_) => return self.finish(),
+                Ok(Event::Signal(signal)) => {
+                    return self.abandon(&format!("a second signal ({signal})"));
+                }
+                Ok(Event::Orphaned) => {}
+            }
         }
     }
 
@@ -183,5 +197,48 @@ impl Served {
         Err(anyhow!(
             "ended while it was mounted: {why}. What was synced is in the volume, which is clean"
         ))
+    }
+}
+
+/// Takes the mount away as soon as nothing is mounted on it, and says who keeps the volume.
+fn detach(point: &MountPoint, is_private: bool, destination: &Destination) {
+    let mut in_use = InUse::Refuse;
+    let mut told = String::new();
+    loop {
+        match point.unmount(in_use) {
+            Ok(()) => break,
+            // Someone else has detached it.
+            Err(UnmountFailure::Gone(_)) => break,
+            Err(error @ UnmountFailure::InUse(_)) => {
+                destination.line(&format!(
+                    "{error}. It has no new users now, and ends with its last; another signal ends it \
+                     at once"
+                ));
+                in_use = if is_private { InUse::DetachAll } else { InUse::Detach };
+            }
+            Err(error @ UnmountFailure::Covered { .. }) if is_private => {
+                destination.line(&format!("{error}, or it goes as well"));
+                in_use = InUse::DetachAll;
+            }
+            Err(error @ UnmountFailure::Covered { .. }) => {
+                let line = format!("{error}. It ends then; another signal ends it at once");
+                if line != told {
+                    destination.line(&line);
+                    told = line;
+                }
+                thread::sleep(SILENCE);
+            }
+            Err(error) => return destination.line(&error.to_string()),
+        }
+    }
+    if is_private {
+        private_place::remove(point.directory());
+    }
+    thread::sleep(SILENCE);
+    for holder in point.holders() {
+        destination.line(&format!(
+            "{} is unmounted, but {holder} keeps its volume; another signal takes it from there",
+            point.directory().display()
+        ));
     }
 }

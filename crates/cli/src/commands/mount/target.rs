@@ -12,7 +12,7 @@ use std::os::fd::RawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::{fs, io, thread};
-use undercroft_fuse::{InUse, Target, unmount};
+use undercroft_fuse::{InUse, MountPoint, Target};
 
 /// The place of a mount.
 pub(super) struct Place {
@@ -37,6 +37,12 @@ pub(super) fn place(argument: &Path) -> Result<Place> {
     let directory = argument
         .canonicalize()
         .with_context(|| format!("cannot mount at {}", argument.display()))?;
+    if directory == Path::new("/") {
+        bail!(
+            "cannot mount at /: it would not be seen, as all paths begin below what it covers; name \
+             another directory"
+        );
+    }
     make_way(&directory)?;
     if !directory.is_dir() {
         bail!("cannot mount at {}: it is not a directory", directory.display());
@@ -51,12 +57,13 @@ fn make_way(directory: &Path) -> Result<()> {
         return Ok(());
     }
     let at = directory.display();
-    if !mounts::is_at(directory) {
+    let mount = MountPoint::at(directory).with_context(|| format!("cannot look at {at}"))?;
+    if !mounts::is_own(&mount) {
         bail!(
             "cannot mount at {at}: a mount is there whose server has ended; `umount {at}` removes it"
         );
     }
-    unmount(directory, InUse::Detach)?;
+    mount.unmount(InUse::Detach)?;
     eprintln!("note: the server of an earlier mount at {at} had ended; that mount is removed");
     Ok(())
 }
