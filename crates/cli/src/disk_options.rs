@@ -1,5 +1,6 @@
 //! Options of `build` about the file of an image: a disk around the volume, its format, its blocks.
 
+use crate::failure::Usage;
 use crate::value;
 use anyhow::{Result, bail};
 use clap::ValueEnum;
@@ -7,6 +8,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
+use undercroft_block::stack::Description;
 use undercroft_image::disk::{Content, DiskOptions, Partition, PartitionKind};
 use undercroft_image::pack::{ImageFormat, Reflink};
 use uuid::Uuid;
@@ -44,9 +46,10 @@ pub(crate) struct DiskArgs {
     #[arg(long, value_name = "SIZE", value_parser = value::size, requires = "disk")]
     disk_size: Option<u64>,
 
-    /// How the file holds its bytes: as they are, or as QEMU's qcow2, without what is zeros.
-    #[arg(long, value_name = "FORMAT", default_value = "raw")]
-    format: Format,
+    /// How the file holds its bytes: as they are (raw), or as QEMU's qcow2, without what is zeros.
+    /// By default a file of the name *.qcow2 is one, and all others are raw.
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
 
     /// Let the image share the blocks of files of 64K and more instead of copying them: where the
     /// file system that holds both can (XFS, btrfs), always (or fail), or never. The bytes are the
@@ -102,12 +105,32 @@ impl DiskArgs {
         }
     }
 
-    pub(crate) fn format(&self) -> ImageFormat {
-        match self.format {
-            Format::Raw => ImageFormat::Raw,
-            Format::Qcow2 => ImageFormat::Qcow2,
+    /// The format of an image.
+    ///
+    /// # Errors
+    /// Its name is that of a format which is not written.
+    pub(crate) fn format(&self, image: &Description) -> Result<ImageFormat> {
+        match (self.format, format_of_name(image)) {
+            (Some(Format::Raw), _) | (None, None) => Ok(ImageFormat::Raw),
+            (Some(Format::Qcow2), _) | (None, Some("qcow2")) => Ok(ImageFormat::Qcow2),
+            (None, Some(other)) => {
+                let what = format!(
+                    "{image}: images in the format {other} are not written: `qemu-img convert -O {other}` \
+                     makes one of a raw image; --format raw writes one under this name"
+                );
+                bail!(Usage(what))
+            }
         }
     }
+}
+
+/// The format that the name of a new file says it has, if it is not raw.
+pub(crate) fn format_of_name(image: &Description) -> Option<&'static str> {
+    let path = image.as_path()?;
+    let name = path.extension()?;
+    let is_device = path.metadata().is_ok_and(|data| !data.is_file());
+    let formats = ["qcow2", "vmdk", "vhdx", "vdi", "qed"];
+    formats.into_iter().find(|format| !is_device && name.eq_ignore_ascii_case(format))
 }
 
 fn partition() -> impl TypedValueParser<Value = Partition> {

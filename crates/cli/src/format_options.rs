@@ -22,6 +22,18 @@ fn log_size(text: &str) -> Result<LogSize, String> {
     }
 }
 
+/// The features to start from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PresetChoice {
+    /// Those that the kernel in the tree mounts.
+    Auto,
+    Of(Preset),
+}
+
+fn preset(name: &str) -> Result<PresetChoice, String> {
+    if name == "auto" { Ok(PresetChoice::Auto) } else { value::preset(name).map(PresetChoice::Of) }
+}
+
 /// Format of the new volume.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Format")]
@@ -30,10 +42,11 @@ pub(crate) struct FormatArgs {
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     label: String,
 
-    /// Features as mkfs.xfs has them for this long-term kernel, which can mount the result.
+    /// Features as mkfs.xfs has them for this long-term kernel, which can mount the result; or auto,
+    /// for `build`: those that the newest kernel in lib/modules of the source can mount.
     #[arg(long, value_name = "PRESET", default_value = "default",
-        value_parser = PossibleValuesParser::new(value::PRESETS).try_map(|name| value::preset(&name)))]
-    preset: Preset,
+        value_parser = PossibleValuesParser::new(value::PRESETS).try_map(|name| preset(&name)))]
+    preset: PresetChoice,
 
     /// Turn one feature on or off, by its name in mkfs.xfs; repeat for more.
     #[arg(long, value_name = "NAME=0|1", value_parser = value::feature)]
@@ -74,6 +87,11 @@ pub(crate) struct FormatArgs {
 }
 
 impl FormatArgs {
+    /// Whether the preset is that for the kernel in the tree.
+    pub(crate) fn follows_kernel(&self) -> bool {
+        self.preset == PresetChoice::Auto
+    }
+
     /// The options of the library for a volume of `size` bytes.
     ///
     /// # Errors
@@ -87,7 +105,10 @@ impl FormatArgs {
             ag_count: self.agcount,
             stripe: self.stripe_unit.zip(self.stripe_width),
             label: self.label.clone(),
-            preset: self.preset,
+            preset: match self.preset {
+                PresetChoice::Auto => Preset::Default,
+                PresetChoice::Of(preset) => preset,
+            },
             features: self.feature.clone(),
             ..MkfsOptions::new(size, uuid)
         };

@@ -16,6 +16,7 @@ use undercroft_block::partition::{PartitionTable, open_partition};
 use undercroft_block::stack::{Description, DeviceReport, LeafDescription, MirrorEvent};
 use undercroft_block::{BlockDevice, Engine, Sector, Window, mounted_at, read_buffer};
 use undercroft_fs::{FileSystem, OpenOptions};
+use undercroft_source::{FOREIGN_HEAD, Foreign, ForeignKind, recognise};
 use undercroft_xfs::Volume;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::inode::{ForkContent, InodeState};
@@ -229,8 +230,13 @@ impl ImageArgs {
         if let Some(number) = part.partition {
             let partition = open_partition(&disk, number);
             return match partition {
-                Err(_) if is_qcow2(disk.as_ref()) => Err(anyhow!(QCOW2)),
-                partition => Ok(Arc::new(partition?)),
+                Err(error) => Err(match contents(disk.as_ref()) {
+                    Some(found) if found.kind == ForeignKind::Container => {
+                        anyhow!(unusable(&found))
+                    }
+                    _ => error.into(),
+                }),
+                Ok(partition) => Ok(Arc::new(partition)),
             };
         }
         let Some(offset) = part.offset else {
@@ -329,13 +335,27 @@ impl ImageArgs {
         Ok(Edit { volume: Arc::new(volume) })
     }
 
+    /// Fails if a device holds an image of a disk in a format of its own, whose bytes are not those of
+    /// the disk.
+    pub(crate) fn expect_raw(&self, device: &dyn BlockDevice) -> Result<()> {
+        match contents(device).filter(|found| found.kind == ForeignKind::Container) {
+            Some(found) => {
+                Err(anyhow!(unusable(&found)).context(format!("cannot open {}", self.image)))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Names the image, and the partitions when it is a disk with some.
     pub(crate) fn explain(&self, error: anyhow::Error) -> anyhow::Error {
         let name = &self.image;
         let is_whole = self.offset.is_none() && self.partition.is_none();
         let whole = if is_whole { self.open_disk(true, None).ok() } else { None };
-        if whole.as_ref().is_some_and(|disk| is_qcow2(disk.as_ref())) {
-            return anyhow!(QCOW2).context(format!("cannot open {name}"));
+        let found = whole.as_ref().and_then(|disk| contents(disk.as_ref()));
+        let found =
+            found.filter(|found| !matches!(found.kind, ForeignKind::Volume | ForeignKind::Table));
+        if let Some(found) = found {
+            return anyhow!(unusable(&found)).context(format!("cannot open {name}"));
         }
         if let Some(disk) = whole
             && let Ok(table) = PartitionTable::read(disk.as_ref())
@@ -351,12 +371,21 @@ impl ImageArgs {
     }
 }
 
-/// What to do with a form of image that is not read.
-const QCOW2: &str = "it is a qcow2 file, which is not read: `qemu-nbd --format=qcow2` makes it a network \
-                     disk, `qemu-img convert -O raw` a raw image";
+/// What a disk holds, if it is known.
+fn contents(disk: &dyn BlockDevice) -> Option<Foreign> {
+    let bytes = disk.capacity().to_bytes().unwrap_or(u64::MAX).min(FOREIGN_HEAD as u64);
+    recognise(&read_buffer(disk, Sector(0), bytes as usize).ok()?)
+}
 
-fn is_qcow2(disk: &dyn BlockDevice) -> bool {
-    read_buffer(disk, Sector(0), 512).is_ok_and(|bytes| bytes.starts_with(b"QFI\xfb"))
+/// What to do with contents that are not read.
+fn unusable(found: &Foreign) -> String {
+    match found.kind {
+        ForeignKind::Container => format!(
+            "it is {found}, which is not read: `qemu-nbd` makes it a network disk, `qemu-img convert \
+             -O raw` a raw image"
+        ),
+        _ => format!("it holds {found}, not XFS"),
+    }
 }
 
 /// The part of an image that is the volume.

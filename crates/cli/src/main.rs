@@ -6,7 +6,7 @@
 //! ([`session`]), lines that are typed ([`line_editor`]) and their words ([`words`]), the format of a new volume
 //! ([`format_options`]), a disk around it ([`disk_options`], [`disk_report`]), words for numbers
 //! ([`text`]), the output of `--stats` ([`stats`]), standard output ([`standard_output`]), the names
-//! that `mount(8)` and `fsck(8)` use ([`helper`]), arguments of commands ([`late`]), and how a run ends ([`report`], [`failure`]).
+//! that `mount(8)` and `fsck(8)` use ([`helper`]), arguments of commands ([`late`]), and how a run ends ([`report`], [`failure`], [`remedy`]).
 
 mod commands;
 mod disk_options;
@@ -21,6 +21,7 @@ mod mounts;
 mod output_file;
 mod owner;
 mod progress;
+mod remedy;
 mod report;
 mod rule_options;
 mod session;

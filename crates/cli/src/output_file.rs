@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
+use undercroft_source::{FOREIGN_HEAD, recognise};
 
 /// Writes a file that is not there yet; with `force` also one that is there, unless it holds a
 /// volume or a disk. Anything else but a file, such as a pipe, is written to.
@@ -47,19 +48,12 @@ pub(crate) fn check_no_volume(path: &Path) -> Result<bool> {
     }
     let mut head = Vec::new();
     File::open(path)
-        .and_then(|file| file.take(1024).read_to_end(&mut head))
+        .and_then(|file| file.take(FOREIGN_HEAD as u64).read_to_end(&mut head))
         .with_context(|| format!("cannot read {}", path.display()))?;
-    if is_volume_or_disk(&head) {
-        bail!("{}: holds a volume or a disk; name another file", path.display());
+    if let Some(found) = recognise(&head) {
+        bail!("{}: holds {found}; name another file", path.display());
     }
     Ok(true)
-}
-
-/// Whether a file that begins like this is an XFS volume, or has a partition table.
-fn is_volume_or_disk(head: &[u8]) -> bool {
-    head.starts_with(b"XFSB")
-        || head.get(510..512) == Some(&[0x55, 0xaa])
-        || head.get(512..520) == Some(b"EFI PART")
 }
 
 #[cfg(test)]
@@ -78,6 +72,7 @@ mod tests {
         let mut disk = vec![0; 1024];
         disk[512..520].copy_from_slice(b"EFI PART");
         let mut boot = vec![0; 512];
+        boot[450] = 0x83;
         boot[510..].copy_from_slice(&[0x55, 0xaa]);
         for kept in [&b"XFSB..."[..], &disk, &boot] {
             fs::write(&path, kept).unwrap();

@@ -1,6 +1,7 @@
 //! How a run ends: exit status and message.
 
 use crate::failure::{Failure, Usage};
+use crate::remedy;
 use rustix::io::Errno;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -71,8 +72,8 @@ pub(crate) fn unparsed(error: &clap::Error, json: bool) -> ExitCode {
     if error.use_stderr() { ExitCode::from(WRONG_USAGE) } else { ExitCode::SUCCESS }
 }
 
-/// The chain on one line, the innermost cause last; one that its effect already quotes is not
-/// repeated.
+/// The chain on one line, the innermost cause last, and what to do about it; a cause that its effect
+/// already quotes is not repeated.
 fn message(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain() {
@@ -92,6 +93,10 @@ fn message(error: &anyhow::Error) -> String {
             // Writing to a string cannot fail.
             let _ = write!(text, ": {cause}");
         }
+    }
+    // The outermost knows most.
+    if let Some(remedy) = error.chain().find_map(remedy::of) {
+        let _ = write!(text, "; {remedy}");
     }
     shortened(&text)
 }

@@ -9,20 +9,13 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use undercroft_block::stack::{Description, NetworkLeaf};
 use undercroft_image::unpack::VolumeSource;
-use undercroft_source::{Options, Source, SourceSpec};
-
-/// What the superblock of a volume begins with.
-const VOLUME: &[u8] = b"XFSB";
-/// What ends the first sector of a disk with partitions.
-const DISK: &[u8] = &[0x55, 0xaa];
-/// What the headers of archives have at 257.
-const ARCHIVE: &[u8] = b"ustar";
+use undercroft_source::{FOREIGN_HEAD, Options, Source, SourceSpec, recognise};
 
 /// Opens a tree: a volume where there is one, else a source. `part` is for volumes.
 pub(crate) fn open(text: &OsStr, part: Part, options: &Options) -> Result<Box<dyn Source>> {
     let spec = SourceSpec::from(PathBuf::from(text));
     let is_volume = match &spec {
-        SourceSpec::Path(path) => holds_volume(path, part != Part::default())
+        SourceSpec::Path(path) => is_device(path, part != Part::default())
             .with_context(|| format!("cannot open {}", path.display()))?,
         _ => false,
     };
@@ -36,9 +29,9 @@ pub(crate) fn open(text: &OsStr, part: Part, options: &Options) -> Result<Box<dy
     Ok(Box::new(VolumeSource::new(&volume)))
 }
 
-/// Whether a path is one of a device with a volume, or of a disk; a name of no file describes a
-/// network disk or a stacked device.
-fn holds_volume(path: &Path, in_part: bool) -> io::Result<bool> {
+/// Whether a path is one of a device, or of an image of one, which is to have a volume; a name of no
+/// file describes a network disk or a stacked device.
+fn is_device(path: &Path, in_part: bool) -> io::Result<bool> {
     let Ok(metadata) = path.metadata() else {
         let text = path.as_os_str().as_encoded_bytes();
         let is_uri = path.to_str().and_then(NetworkLeaf::parse).is_some();
@@ -48,8 +41,7 @@ fn holds_volume(path: &Path, in_part: bool) -> io::Result<bool> {
     if kind.is_block_device() || !kind.is_file() {
         return Ok(kind.is_block_device());
     }
-    let mut start = Vec::new();
-    File::open(path)?.take(512).read_to_end(&mut start)?;
-    let has = |at: usize, bytes: &[u8]| start.get(at..).is_some_and(|rest| rest.starts_with(bytes));
-    Ok(in_part || has(0, VOLUME) || has(510, DISK) && !has(257, ARCHIVE))
+    let mut head = Vec::new();
+    File::open(path)?.take(FOREIGN_HEAD as u64).read_to_end(&mut head)?;
+    Ok(in_part || recognise(&head).is_some())
 }

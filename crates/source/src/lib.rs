@@ -39,7 +39,7 @@
 //! # }
 //! ```
 //!
-//! The crate knows no file system format and no devices. It is separate because it carries archive
+//! The crate reads no file system format and no devices; it recognises some, to name them. It is separate because it carries archive
 //! parsing and decompressors that users of the file system library have no need for.
 
 #[cfg(doctest)]
@@ -55,6 +55,7 @@ pub mod directory;
 pub mod entry;
 mod error;
 mod exclude;
+mod foreign;
 mod glob;
 mod lent;
 mod mode_change;
@@ -75,6 +76,7 @@ pub use description::{DescriptionFormat, DescriptionOptions, DescriptionSpec};
 pub use entry::{DataRange, Device, Entry, EntryPath, Kind, Links, Metadata, Timestamp, Xattr};
 pub use error::SourceError;
 pub use exclude::{Choice, Exclude};
+pub use foreign::{Foreign, ForeignKind, HEAD as FOREIGN_HEAD, recognise};
 pub use lent::{Lending, LentFile};
 pub use mode_change::ModeChange;
 pub use open::{SourceSpec, open};

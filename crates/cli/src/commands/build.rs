@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 use undercroft_block::stack::Description;
-use undercroft_image::pack::{self, Free, PackOptions, SizeChoice, Summary};
+use undercroft_image::pack::{self, Free, OldKernel, PackOptions, SizeChoice, Summary};
 use undercroft_source::oci::{ImageOptions, ImageReport, Platform};
 use undercroft_source::{DescriptionOptions, Options, SourceSpec, Warnings};
 use undercroft_xfs::mkfs;
@@ -265,6 +265,9 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     drop(bar);
     let summary = built?;
     warn(&summary.warnings);
+    if let Some(kernel) = &summary.old_kernel {
+        warn_of_kernel(kernel);
+    }
     if let Some(image) = &summary.image {
         tell_image(image, args)?;
     }
@@ -311,10 +314,11 @@ fn options(args: &Args, image: &Description) -> Result<PackOptions> {
         verify: args.verify,
         durable: args.sync,
         disk: args.disk.disk()?,
-        format: args.disk.format(),
+        format: args.disk.format(image)?,
         reflink: args.disk.reflink(),
         size: args.free.map_or(args.size, SizeChoice::Free),
         volume,
+        preset_of_kernel: args.format.follows_kernel(),
         uuid: content.uuid,
         epoch: content.source_date_epoch,
         ..PackOptions::new(SourceSpec::from(args.source.clone()), image.clone())
@@ -361,6 +365,19 @@ fn tell_image(image: &ImageReport, args: &Args) -> Result<()> {
         Some(path) => output_file::write(path, &image.config, args.force),
         None => Ok(()),
     }
+}
+
+/// Says that the kernel in the tree does not mount the volume, and which it would.
+fn warn_of_kernel(kernel: &OldKernel) {
+    let OldKernel { release, needed, preset, .. } = kernel;
+    let remedy = match preset {
+        Some(preset) => format!("--preset lts-{} makes one that it mounts", preset.name()),
+        None => "no preset makes one that it mounts".to_owned(),
+    };
+    eprintln!(
+        "warning: the newest kernel in lib/modules is {release}, and a volume with these features is \
+         mounted by Linux {needed} and later: {remedy}"
+    );
 }
 
 /// Prints the warnings about the archive and the rules.

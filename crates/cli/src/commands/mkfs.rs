@@ -1,5 +1,7 @@
 //! `undercroft mkfs`.
 
+use crate::disk_options::format_of_name;
+use crate::failure::Usage;
 use crate::format_options::FormatArgs;
 use crate::report::{self, Outcome};
 use crate::stats::StatsArgs;
@@ -75,6 +77,18 @@ struct Report {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+    if args.format.follows_kernel() {
+        return Err(
+            Usage("--preset auto looks at a tree, and an empty volume has none".into()).into()
+        );
+    }
+    if let Some(format) = format_of_name(&args.image) {
+        let what = format!(
+            "{}: an empty volume is written raw, and its name says {format}: choose another name",
+            args.image
+        );
+        return Err(Usage(what).into());
+    }
     let seconds = args.source_date_epoch.unwrap_or_else(now);
     let uuid = args.uuid.unwrap_or_else(Uuid::new_v4);
     let Empty { superblock, devices } = make_empty(&EmptyOptions {

@@ -252,10 +252,46 @@ fn a_disk_for_qemu() {
     let about = json(&judge(&["qemu-img", "info", "--output=json", &volume]));
     assert_eq!(about["virtual-size"], 40 * MIB);
     // They are not read, and the message says what reads them.
-    for read in [vec!["ls", &volume], vec!["ls", "--partition=1", &names[1]]] {
-        let message = fails(1, read);
-        assert!(message.contains("qemu-nbd"), "{message}");
+    let tree = own.path("tree");
+    let reads = [
+        (1, vec!["ls", &volume]),
+        (1, vec!["ls", "--partition=1", &names[1]]),
+        (1, vec!["check", &volume]),
+        (1, vec!["serve", &volume, "--exec", "true"]),
+        (1, vec!["serve", "--partition=1", &names[1], "--exec", "true"]),
+        (2, vec!["diff", &volume, &tree]),
+    ];
+    for (status, read) in reads {
+        let message = fails(status, &read);
+        let is_named = message.contains("a qcow2 image") && message.contains("qemu-nbd");
+        assert!(is_named, "{read:?}: {message}");
     }
+    let partition = format!("--partition=linux:{volume}");
+    let out = own.path("out");
+    let disk = ["build", "--disk=gpt", "--partition=root:xfs", &partition, &tree, &out];
+    let message = fails(1, disk);
+    assert!(message.contains("a qcow2 image; its bytes are not those of its disk"), "{message}");
+}
+
+/// A name that says another format than what is written misleads everyone who opens the file.
+#[test]
+fn names_of_formats_are_true() {
+    let own = Place::new();
+    let tree = own.path("tree");
+    let format = |path: &str| {
+        let about = json(&judge(&["qemu-img", "info", "--output=json", path]));
+        about["format"].as_str().unwrap().to_owned()
+    };
+    let (named, raw, other) = (own.path("x.qcow2"), own.path("raw.qcow2"), own.path("x.vmdk"));
+    succeeds(["build", &tree, &named]);
+    assert_eq!(format(&named), "qcow2");
+    succeeds(["build", "--format=raw", &tree, &raw]);
+    assert_eq!(format(&raw), "raw");
+    let message = fails(2, ["build", &tree, &other]);
+    assert!(message.contains("qemu-img convert -O vmdk"), "{message}");
+    let message = fails(2, ["mkfs", "--size=40M", &own.path("y.qcow2")]);
+    assert!(message.contains("its name says qcow2"), "{message}");
+    assert_eq!(own.made(), ["raw.qcow2", "x.qcow2"]);
 }
 
 #[test]
@@ -309,23 +345,6 @@ fn a_block_device_becomes_a_disk() {
     assert!(fails(2, sized).contains("leave --disk-size out"));
 }
 
-/// A loop device with blocks of 4096 bytes; detached when dropped.
-struct LargeBlocks(String);
-
-impl LargeBlocks {
-    fn attach(file: &Path) -> Self {
-        let file = file.display().to_string();
-        let name = judge(&["losetup", "--find", "--show", "--sector-size=4096", &file]);
-        Self(name.trim().to_owned())
-    }
-}
-
-impl Drop for LargeBlocks {
-    fn drop(&mut self) {
-        let _ = Command::new("losetup").args(["--detach", &self.0]).status();
-    }
-}
-
 #[test]
 fn a_disk_with_large_blocks_has_a_table_in_these() {
     if !kernel::available_or_report(
@@ -336,16 +355,17 @@ fn a_disk_with_large_blocks_has_a_table_in_these() {
     let own = Place::new();
     let backing = own.home.path().join("backing");
     File::create(&backing).unwrap().set_len(400 * MIB).unwrap();
-    let device = LargeBlocks::attach(&backing);
-    let mut arguments = own.arguments(&device.0);
-    arguments.extend(["--force", "--json", "--sector-size=4096"].map(str::to_owned));
+    let device = LoopDevice::attach_with(&backing, 4096).unwrap();
+    let name = device.path().display().to_string();
+    let mut arguments = own.arguments(&name);
+    arguments.extend(["--json", "--sector-size=4096"].map(str::to_owned));
     let report = json(&succeeds(&arguments));
-    assert!(judge(&["sgdisk", "-v", &device.0]).contains("No problems found"));
-    let table = json(&judge(&["sfdisk", "--json", &device.0]));
+    assert!(judge(&["sgdisk", "-v", &name]).contains("No problems found"));
+    let table = json(&judge(&["sfdisk", "--json", &name]));
     assert_eq!(table["partitiontable"]["sectorsize"], 4096);
     let start = table["partitiontable"]["partitions"][1]["start"].as_u64().unwrap() * 4096;
     assert_eq!(start, place(&report, 2).0);
-    succeeds(["check", "--partition", "2", &device.0]);
+    succeeds(["check", "--partition", "2", &name]);
     drop(device);
     let disk = backing.display().to_string();
     let fat = own.cut(&disk, place(&report, 1).0, place(&report, 1).1).display().to_string();

@@ -40,7 +40,7 @@ fn foreign(home: &Path) -> Vec<(PathBuf, &'static str)> {
         (at("noise"), "superblock"),
         (at("magic"), "XFS is not supported"),
         (at("zeros"), "superblock"),
-        (at("other"), "superblock"),
+        (at("other"), "ext4 file system"),
         (at("directory"), "directory"),
         (at("missing"), "No such file"),
     ]

@@ -10,7 +10,7 @@ use std::thread;
 
 use undercroft_judges::Xfsprogs;
 
-use crate::run::{program, sample, succeeds};
+use crate::run::{fails, program, sample, succeeds};
 
 const BYTES: u64 = 96 << 20;
 
@@ -56,6 +56,20 @@ fn one_client_is_served_at_standard_input() {
     let no_socket = program().args(["serve", "--stdio", &disk]).stdin(Stdio::null()).output();
     let message = String::from_utf8(no_socket.unwrap().stderr).unwrap();
     assert!(message.contains("not a socket"), "{message}");
+}
+
+/// An image in another format is refused, and served as the bytes it has when that is meant.
+#[test]
+fn bytes_of_a_qcow2_are_served_when_asked_for() {
+    let home = tempfile::tempdir().unwrap();
+    let image = home.path().join("image").display().to_string();
+    let made = Command::new("qemu-img").args(["create", "-qf", "qcow2", &image, "1G"]).status();
+    assert!(made.unwrap().success());
+    let message = fails(1, ["serve", &image, "--exec", "true"]);
+    assert!(message.contains("a qcow2 image") && message.contains("--raw"), "{message}");
+    let look = "qemu-img info -f qcow2 --output=json \"$NBD_URI\"";
+    let info = succeeds(["serve", "--raw", "--read-only", &image, "--exec", "sh", "-c", look]);
+    assert!(info.contains("\"virtual-size\": 1073741824"), "{info}");
 }
 
 /// What a volume says is free can be overwritten, and nothing of the volume is missing.

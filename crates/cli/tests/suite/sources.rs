@@ -10,7 +10,7 @@ use undercroft_judges::first_read::at_first_read;
 use undercroft_judges::tree::{Holes, Options, compare};
 use undercroft_judges::{Xfsprogs, kernel};
 
-use crate::run::{as_nobody, fails, program, succeeds};
+use crate::run::{as_nobody, fails, program, says, succeeds};
 
 /// A tree with one of each that any user can make.
 fn tree(root: &Path) {
@@ -22,6 +22,45 @@ fn tree(root: &Path) {
     let sparse = File::create(root.join("sparse")).unwrap();
     sparse.set_len(10 << 20).unwrap();
     sparse.write_all_at(&[7; 65_536], 1 << 20).unwrap();
+}
+
+/// A kernel has to mount what is made of its tree.
+#[test]
+fn the_preset_is_one_for_the_kernel_in_the_tree() {
+    let home = tempfile::tempdir().unwrap();
+    let at = |name: &str| home.path().join(name).display().to_string();
+    let (root, image) = (at("root"), at("image"));
+    let release = |release: &str, below: &str| {
+        fs::create_dir_all(Path::new(&root).join(below).join(release)).unwrap();
+    };
+    let said =
+        |options: &[&str]| says([&["build", "--force", "--json", &root, &image], options].concat());
+    release("not-a-kernel", "lib/modules");
+    assert_eq!(said(&[]), "");
+    assert_eq!(said(&["--preset=auto"]), "", "no kernel, no choice");
+    release("4.19.0-27-amd64", "usr/lib/modules");
+    release("6.1.0-44-amd64", "lib/modules");
+    let warned = said(&[]);
+    let expected = "kernel in lib/modules is 6.1.0-44-amd64, and a volume with these features is \
+                    mounted by Linux 6.10 and later: --preset lts-6.1 makes";
+    assert!(warned.contains(expected), "{warned}");
+    assert_eq!(said(&["--preset=lts-6.1"]), "");
+    let by_name = fs::read(&image).unwrap();
+    assert_eq!(said(&["--preset=auto"]), "");
+    assert!(fs::read(&image).unwrap() == by_name);
+    assert_eq!(said(&["--feature=parent=0", "--feature=exchange=0"]), "", "6.1 knows all others");
+    // A stream cannot be read twice.
+    let archive = tar(Path::new(&root), &[]);
+    let (from, to) = (at("from.tar"), at("streamed"));
+    fs::write(&from, &archive).unwrap();
+    succeeds(["build", "--preset=lts-6.1", &from, &at("file")]);
+    let (built, message) = build_from_pipe(&archive, Path::new(&to), &["--preset=auto"]);
+    assert!(built && message.is_empty(), "{message}");
+    assert!(fs::read(&to).unwrap() == fs::read(at("file")).unwrap());
+    release("6.12.9+bpo-amd64", "usr/lib/modules");
+    assert_eq!(said(&[]), "", "the newest counts");
+    let message = fails(2, ["mkfs", "--preset=auto", "--size=40M", &at("empty")]);
+    assert!(message.contains("looks at a tree"), "{message}");
 }
 
 /// An archive of `root` by GNU tar.

@@ -57,15 +57,12 @@ fn a_block_device_as_target() {
     let device = LoopDevice::attach(&backing).unwrap();
     let name = device.path().display().to_string();
 
-    let message = fails(1, ["build", &tree, &name]);
-    assert!(message.contains(&name) && message.contains("--force"), "{message}");
-    let message = fails(1, ["mkfs", &name]);
-    assert!(message.contains(&name) && message.contains("--force"), "{message}");
     let message = fails(1, ["build", "--force", "--size", "80M", &tree, &name]);
     assert!(message.contains("has 41943040 bytes"), "{message}");
     assert_eq!(digest(&backing), before, "what is refused writes nothing");
 
-    succeeds(["build", "--force", "--label", "device", &tree, &name]);
+    // There is nothing that could be lost.
+    succeeds(["build", "--label", "device", &tree, &name]);
     assert!(succeeds(["info", &name]).contains("device"));
     assert!(succeeds(["check", &name]).starts_with("clean"));
     drop(device);
@@ -76,6 +73,53 @@ fn a_block_device_as_target() {
     assert!(size.f_blocks * size.f_frsize > 32 * MIB, "the volume takes all of the device");
     mount.unmount().unwrap();
     assert_eq!(LoopDevice::attached(&backing).unwrap(), [] as [PathBuf; 0]);
+}
+
+fn run_tool(words: &[&str]) {
+    let output = Command::new(words[0]).args(&words[1..]).output().unwrap();
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// What is on a device is named, and goes with --force alone: as mkfs.xfs takes it.
+#[test]
+fn what_a_device_holds_is_not_lost_unasked() {
+    if !kernel::available_or_report("undercroft::targets::what_a_device_holds_is_not_lost_unasked")
+    {
+        return;
+    }
+    let place = Place::new();
+    let (tree, backing) = (place.tree(), place.backing());
+    let device = LoopDevice::attach(&backing).unwrap();
+    let name = device.path().display().to_string();
+    let table = format!("printf 'label: gpt\\nsize=10M\\nsize=10M\\n' | sfdisk --quiet {name}");
+    // The second table is without its first copy.
+    let cut = format!("{table} && dd if=/dev/zero of={name} bs=4096 count=2 conv=notrunc,fsync");
+    let makers: [(&[&str], &str); 5] = [
+        (
+            &["mkfs.ext4", "-qF", "-L", "data disk", &name],
+            "ext4 file system labelled \"data disk\"",
+        ),
+        (&["mkfs.vfat", "-n", "STICK", &name], "a FAT file system labelled \"STICK\""),
+        (&["mkswap", "-L", "pages", &name], "swap space labelled \"pages\""),
+        (&["sh", "-c", &table], "a partition table (GPT) with the partitions 1, 2"),
+        (&["sh", "-c", &cut], "a partition table (GPT) with the partitions 1, 2"),
+    ];
+    let theirs = Xfsprogs::newest().unwrap();
+    let mkfs = theirs.tool("mkfs.xfs").unwrap();
+    for (maker, named) in makers {
+        run_tool(&["dd", "if=/dev/zero", &format!("of={name}"), "bs=1M", "count=40", "conv=fsync"]);
+        run_tool(maker);
+        let before = digest(&backing);
+        for command in [&["mkfs", &name][..], &["build", &tree, &name]] {
+            let message = fails(1, command);
+            assert!(message.contains(named) && message.contains("--force"), "{message}");
+        }
+        assert!(!Command::new(mkfs).arg(&name).output().unwrap().status.success(), "{maker:?}");
+        assert_eq!(digest(&backing), before, "what is refused writes nothing");
+        succeeds(["mkfs", "--force", &name]);
+        let message = fails(1, ["mkfs", &name]);
+        assert!(message.contains("an XFS file system"), "{message}");
+    }
 }
 
 /// Kernels mount no volume whose sectors are shorter than the blocks of its disk.

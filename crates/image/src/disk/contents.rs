@@ -7,9 +7,10 @@ use super::partition::{Content, Partition};
 use super::{DiskError, swap};
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use undercroft_block::{Sector, Window, write_all_at};
+use undercroft_source::{ForeignKind, recognise};
 
 /// A partition whose source was looked at.
 #[derive(Debug)]
@@ -72,6 +73,9 @@ impl Planned {
                     let bytes = plan.bytes();
                     return Ok((Contents::Fat(plan), bytes));
                 };
+                if let Some(container) = container(&file) {
+                    return Err(DiskError::Container { path: path.clone(), what: container });
+                }
                 if kind.is_fat() && !is_fat(&file, length) {
                     let (path, kind) = (path.clone(), kind.clone());
                     return Err(DiskError::NotFat { path, number, kind });
@@ -107,6 +111,15 @@ impl Planned {
             }
         }
     }
+}
+
+/// The name of the format of a file that is an image of a disk, but does not hold its bytes as they are.
+fn container(file: &File) -> Option<&'static str> {
+    let mut head = [0; 512];
+    // What cannot be read is told when it is copied.
+    let read = file.read_at(&mut head, 0).unwrap_or(0);
+    let found = recognise(&head[..read])?;
+    (found.kind == ForeignKind::Container).then_some(found.name)
 }
 
 const DIRECTORY: &str = "a directory";

@@ -147,6 +147,14 @@ pub enum DiskError {
         /// What it is for.
         kind: PartitionKind,
     },
+    /// The bytes of the content are not those that it stands for.
+    #[error("{}: is {what}; its bytes are not those of its disk: convert it to a raw one first", path.display())]
+    Container {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+    },
     /// The content is no file.
     #[error("{}: is {what}; a partition is made from a regular file or a block device", path.display())]
     WrongSource {

@@ -12,7 +12,7 @@ use undercroft_xfs::ops::{NewInode, Times};
 pub struct EmptyOptions {
     /// The image: files to be made, or block devices.
     pub image: Description,
-    /// Replace a file that exists, or overwrite a block device.
+    /// Replace a file that exists, or overwrite what is on a device.
     pub force: bool,
     /// Return only when the image is on stable storage.
     pub durable: bool,

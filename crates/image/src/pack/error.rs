@@ -82,9 +82,18 @@ pub enum PackError {
     #[error("cannot build the volume")]
     Volume(#[source] VolumeError),
 
-    /// The target exists.
-    #[error("{} exists; use --force to replace it", .0.display())]
+    /// The target is a file that exists, and was not to be replaced.
+    #[error("{} exists", .0.display())]
     Exists(PathBuf),
+
+    /// The target is a device that holds something, and was not to be overwritten.
+    #[error("{} holds {what}", image.display())]
+    Holds {
+        /// The device.
+        image: PathBuf,
+        /// What would be lost.
+        what: String,
+    },
 
     /// The target is a link to nothing.
     #[error("{} is a symbolic link to {}, which does not exist; remove the link, or name the file itself", link.display(), to.display())]

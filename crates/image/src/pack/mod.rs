@@ -12,6 +12,7 @@ mod error;
 mod estimate;
 mod gaps;
 mod identity;
+mod kernels;
 mod options;
 mod own_image;
 mod populate;
@@ -25,11 +26,13 @@ mod verify;
 
 pub use empty::{Empty, EmptyOptions, make_empty};
 pub use error::PackError;
+pub use kernels::OldKernel;
 pub use options::{Free, ImageFormat, PackOptions, Reflink, SizeChoice};
 pub use populate::{Progress, file_type};
 pub use survey::Survey;
 
 use crate::disk::{DiskError, DiskPlan, DiskSummary, Layout};
+use kernels::Kernels;
 use own_image::WithoutImage;
 use populate::Populator;
 use std::sync::Arc;
@@ -75,6 +78,8 @@ pub struct Summary {
     pub disk: Option<DiskSummary>,
     /// The warnings of the source.
     pub warnings: Warnings,
+    /// The newest kernel in the source, if it does not mount the volume.
+    pub old_kernel: Option<OldKernel>,
     /// The container image that the source was, if it was one.
     pub image: Option<ImageReport>,
     /// What passed through the devices: the whole one first, then those it is stacked on.
@@ -102,13 +107,19 @@ pub fn build(
     }
     let source = undercroft_source::open(&options.source, &options.source_options)?;
     let mut target = Target::open(&options.image, options.force, options.format)?;
-    let options = &PackOptions { volume: target.format(&options.volume)?, ..options.clone() };
     let disk = options
         .disk
         .as_ref()
         .map(|disk| DiskPlan::new(disk, target.fixed_size(), target.block_size()));
     let disk = disk.transpose()?;
     let mut source = WithoutImage::new(source, &options.source, target.names());
+    let mut format = target.format(&options.volume)?;
+    if options.preset_of_kernel {
+        let mut kernels = Kernels::default();
+        source.scan(&mut |entry| kernels.add(entry))?;
+        format.preset = kernels.preset().unwrap_or(format.preset);
+    }
+    let options = &PackOptions { volume: format, ..options.clone() };
     let room = disk.as_ref().map_or(target.fixed_size(), DiskPlan::volume_room);
     let wanted = match (&options.size, room) {
         (SizeChoice::Auto | SizeChoice::Free(_), Some(bytes)) => SizeChoice::Exact(bytes),

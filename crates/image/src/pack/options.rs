@@ -78,7 +78,7 @@ pub struct PackOptions {
     pub format: ImageFormat,
     /// Make a disk with partitions, one of which holds the volume; without it the image is the volume.
     pub disk: Option<DiskOptions>,
-    /// Replace a file that exists, or overwrite a block device.
+    /// Replace a file that exists, or overwrite what is on a device.
     pub force: bool,
     /// Share the blocks of files of 64 KiB and more instead of copying them.
     pub reflink: Reflink,
@@ -90,6 +90,8 @@ pub struct PackOptions {
     pub size: SizeChoice,
     /// Geometry and features; size and identity in it are ignored.
     pub volume: MkfsOptions,
+    /// Take the preset that the newest kernel in the source mounts, if there is a kernel.
+    pub preset_of_kernel: bool,
     /// Identity of the volume; without one it is derived from options and entries (not from file
     /// contents), so that the same input gives the same image.
     pub uuid: Option<Uuid>,
@@ -114,6 +116,7 @@ impl PackOptions {
             durable: false,
             size: SizeChoice::Auto,
             volume: MkfsOptions::new(0, Uuid::nil()),
+            preset_of_kernel: false,
             uuid: None,
             epoch: None,
         }

@@ -18,6 +18,8 @@ pub(super) struct WithoutImage {
     source: Box<dyn Source>,
     /// Relative to the root of the source.
     hidden: Vec<Vec<u8>>,
+    /// The scan that there can be was made.
+    is_scanned: bool,
 }
 
 impl WithoutImage {
@@ -35,7 +37,7 @@ impl WithoutImage {
             _ => None,
         };
         let inside = |file: PathBuf| relative(root.as_deref()?, &file);
-        Self { source, hidden: files.into_iter().filter_map(inside).collect() }
+        Self { source, hidden: files.into_iter().filter_map(inside).collect(), is_scanned: false }
     }
 
     fn hides(&self, entry: &Entry) -> bool {
@@ -56,8 +58,16 @@ fn relative(root: &Path, file: &Path) -> Option<Vec<u8>> {
 }
 
 impl Source for WithoutImage {
+    /// As often as it is asked for, before the first entry is taken.
     fn scan(&mut self, visit: &mut dyn FnMut(&Entry)) -> Result<(), SourceError> {
-        let Self { source, hidden } = self;
+        if self.is_scanned {
+            while let Some(entry) = self.next_entry()? {
+                visit(&entry);
+            }
+            return self.restart();
+        }
+        self.is_scanned = true;
+        let Self { source, hidden, .. } = self;
         source.scan(&mut |entry| {
             if entry.path.is_root() {
                 visit(&without_properties(entry.clone()));

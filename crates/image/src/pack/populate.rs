@@ -4,6 +4,7 @@
 //! it. Parents are found by looking their names up in the volume itself, so memory does not grow
 //! with the number of directories.
 
+use super::kernels::Kernels;
 use super::replaced::{self, Removed};
 use super::share::Shares;
 use super::{PackError, PackOptions, Summary, Survey};
@@ -71,6 +72,7 @@ pub(super) struct Populator<'a> {
     /// changes of its inode is stored when it is left.
     last: (Vec<u8>, Arc<Inode>),
     summary: Summary,
+    kernels: Kernels,
     progress: Progress,
     report: &'a mut dyn FnMut(&Progress),
 }
@@ -91,6 +93,7 @@ impl<'a> Populator<'a> {
             placement: DataPlacement::new(volume.geometry()),
             last: (Vec::new(), root),
             summary: Summary { directories: 1, ..Summary::default() },
+            kernels: Kernels::default(),
             progress: Progress {
                 entries_total: survey.map(|survey| survey.inodes),
                 bytes_total: survey.map(|survey| survey.bytes),
@@ -107,6 +110,7 @@ impl<'a> Populator<'a> {
                 // Nothing is copied into blocks that have another owner by then.
                 self.shares.settle(&self.writer)?;
             }
+            self.kernels.add(&entry);
             let at = |source| PackError::Entry { path: entry.path.to_string(), source };
             let map = self.store(&entry).map_err(at)?;
             if let Some(map) = map {
@@ -126,6 +130,7 @@ impl<'a> Populator<'a> {
         self.store_last().map_err(PackError::volume)?;
         self.shares.settle(&self.writer)?;
         self.summary.shared_bytes = self.shares.bytes;
+        self.summary.old_kernel = self.kernels.too_old(&self.options.volume);
         self.writer.finish().map_err(PackError::volume)?;
         (self.report)(&self.progress);
         Ok(self.summary)

@@ -1,5 +1,6 @@
 //! The features that a new volume can have, and presets of them per kernel.
 
+use super::kernel::Kernel;
 use std::fmt;
 
 /// What `mkfs.xfs` of the time of a long-term kernel turned on, all of which that kernel can
@@ -44,6 +45,23 @@ impl Preset {
     #[must_use]
     pub fn names() -> String {
         PRESETS.map(|(name, _)| name).join(", ")
+    }
+
+    /// All, the default first, then from the oldest to the newest.
+    pub fn all() -> impl Iterator<Item = Self> {
+        PRESETS.into_iter().map(|(_, preset)| preset)
+    }
+
+    /// Its name: the version of its kernel, or `default`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let own = PRESETS.iter().find(|(_, preset)| *preset == self);
+        own.map(|(name, _)| *name).unwrap_or_default()
+    }
+
+    /// The kernel that it is named after; the default is of none.
+    pub(super) fn kernel(self) -> Option<Kernel> {
+        Kernel::of_release(self.name().as_bytes())
     }
 
     /// The preset of that name.

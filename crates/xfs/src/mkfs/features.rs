@@ -37,13 +37,25 @@ impl Feature {
     }
 }
 
+/// The features of a preset that are on after `settings`, and those that these turn on.
+pub(super) fn chosen(
+    preset: Preset,
+    settings: &[(Feature, bool)],
+) -> impl Iterator<Item = Feature> {
+    let set = settings.iter().map(|(feature, _)| feature);
+    let all = preset.features().iter().chain(set).copied();
+    all.filter(move |feature| is_on(preset, settings, *feature))
+}
+
+fn is_on(preset: Preset, settings: &[(Feature, bool)], feature: Feature) -> bool {
+    let last = settings.iter().rev().find(|(set, _)| *set == feature);
+    last.map_or_else(|| preset.features().contains(&feature), |(_, on)| *on)
+}
+
 /// The features of a preset with `settings` applied in order; the last of a name counts. Bits that
 /// follow from sizes (sectors, stripes) are not set yet.
 pub(super) fn resolve(preset: Preset, settings: &[(Feature, bool)]) -> Result<Features, MkfsError> {
-    let on = |feature: Feature| {
-        let last = settings.iter().rev().find(|(set, _)| *set == feature);
-        last.map_or_else(|| preset.features().contains(&feature), |(_, on)| *on)
-    };
+    let on = |feature| is_on(preset, settings, feature);
     for (feature, on) in settings {
         if !on && matches!(feature, Feature::Crc | Feature::Ftype) {
             return Err(MkfsError::FixedFeature { feature: *feature });

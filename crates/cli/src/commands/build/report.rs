@@ -3,6 +3,7 @@
 use crate::disk_report::DiskReport;
 use serde::Serialize;
 use undercroft_image::pack::Summary;
+use undercroft_xfs::mkfs::Preset;
 
 /// The summary as JSON.
 #[derive(Serialize)]
@@ -25,11 +26,22 @@ pub(super) struct Report {
     bios: u64,
     requests: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
+    old_kernel: Option<Kernel>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     disk: Option<DiskReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     peak_rss_bytes: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     container_image: Option<ContainerImage>,
+}
+
+/// The kernel in the tree, which does not mount the volume.
+#[derive(Serialize)]
+struct Kernel {
+    release: String,
+    needed: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    preset: Option<&'static str>,
 }
 
 /// The container image that was the source.
@@ -60,6 +72,11 @@ impl Report {
             seconds,
             bios: summary.devices.first().map_or(0, |device| device.statistics.bios),
             requests: summary.devices.first().map_or(0, |device| device.statistics.requests),
+            old_kernel: summary.old_kernel.as_ref().map(|kernel| Kernel {
+                release: kernel.release.clone(),
+                needed: kernel.needed.to_string(),
+                preset: kernel.preset.map(Preset::name),
+            }),
             disk: summary.disk.as_ref().map(DiskReport::new),
             peak_rss_bytes: peak_rss_bytes(),
             container_image: summary.image.as_ref().map(|image| ContainerImage {

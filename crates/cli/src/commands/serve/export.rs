@@ -5,7 +5,7 @@ use super::allocation::FileAllocation;
 use super::free_space::FreeSpace;
 use crate::failure::Usage;
 use crate::image::{ImageArgs, Part};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
@@ -46,6 +46,10 @@ fn one(args: &Args, description: &Description, part: Part, name: &str) -> Result
     let image = ImageArgs::part_of(description.clone(), part).with_engine(Engine::Around);
     let keeps = args.read_only || args.overlay.is_some();
     let device = if keeps { image.device()? } else { image.writable_device()? };
+    if !args.raw {
+        let raw = "--raw serves its bytes as they are";
+        image.expect_raw(device.as_ref()).map_err(|error| anyhow!("{error:#}; {raw}"))?;
+    }
     let start = start_of(description, part, &device)?;
     let words = description.to_string();
     if let Some(directory) = &args.overlay {

@@ -61,6 +61,11 @@ pub(super) struct Args {
     #[arg(long, value_name = "BYTES", value_parser = value::size)]
     offset: Option<u64>,
 
+    /// Serve the bytes of DEVICE as they are, also if they are those of an image in a format such as
+    /// qcow2, which is refused otherwise.
+    #[arg(long)]
+    raw: bool,
+
     /// Refuse everything that changes a device.
     #[arg(short, long)]
     read_only: bool,

@@ -1,5 +1,6 @@
 //! One file of an image on its way, or one device that is written in place.
 
+use super::contents;
 use super::naming::can_be_named;
 use super::qcow2;
 use crate::pack::PackError;
@@ -59,7 +60,8 @@ impl TargetFile {
     /// Opens a target for a leaf of the image.
     ///
     /// # Errors
-    /// It exists and `force` is not set, it is in use, or it cannot be written.
+    /// It is a file that exists, or a device that holds something, and `force` is not set; it is in
+    /// use, or cannot be written.
     pub(super) fn open(leaf: LeafDescription<'_>, force: bool) -> Result<Self, PackError> {
         match leaf {
             LeafDescription::File(file) => Self::open_file(file, force),
@@ -71,7 +73,7 @@ impl TargetFile {
         let device = leaf.open(NetworkOptions::default())?;
         let path = PathBuf::from(&leaf.uri);
         if !force {
-            return Err(PackError::Exists(path));
+            expect_empty(&path, device.as_ref())?;
         }
         let identity = Identity::Network(leaf.uri.clone());
         Ok(Self { path, place: TargetKind::Device(device), identity, _old: None })
@@ -104,8 +106,10 @@ impl TargetFile {
         } else {
             (Some(FileDevice::open_with(path, &leaf.device_options(false))?), None)
         };
-        if !force {
-            return Err(PackError::Exists(path.clone()));
+        match &device {
+            _ if force => {}
+            None => return Err(PackError::Exists(path.clone())),
+            Some(device) => expect_empty(path, device)?,
         }
         let identity = Identity::of(&metadata);
         let place = match device {
@@ -216,6 +220,14 @@ impl Identity {
         let (device, inode) = (directory.dev(), directory.ino());
         let name = path.file_name().unwrap_or_default().to_owned();
         Ok(Self::Name { device, inode, name })
+    }
+}
+
+/// Fails if something is known to be on a device.
+fn expect_empty(path: &Path, device: &dyn BlockDevice) -> Result<(), PackError> {
+    match contents::of(device).map_err(|error| PackError::volume(error.into()))? {
+        Some(what) => Err(PackError::Holds { image: path.to_owned(), what }),
+        None => Ok(()),
     }
 }
 

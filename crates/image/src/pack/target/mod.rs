@@ -1,6 +1,7 @@
 //! The image on its way: files without names until it is whole, or devices that are written in
 //! place, and the device that is stacked on them.
 
+mod contents;
 mod file;
 mod naming;
 mod qcow2;
@@ -32,8 +33,8 @@ impl Target {
     /// Opens a target for an image.
     ///
     /// # Errors
-    /// A file of it exists and `force` is not set, is in use, occurs twice, or cannot be written; or
-    /// it cannot have the format.
+    /// A file of it exists, or a device holds something, and `force` is not set; it is in use, occurs
+    /// twice, or cannot be written; or it cannot have the format.
     pub(super) fn open(
         image: &Description,
         force: bool,

@@ -1,0 +1,264 @@
+//! File systems, disks and images of disks, recognised by their first bytes: where a tree or an
+//! archive is expected, and before they are overwritten.
+
+use std::fmt;
+
+/// Bytes at the start of a file or device that are enough for all.
+pub const HEAD: usize = 256 << 10;
+
+/// What of another format is in a file or on a device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Foreign {
+    /// What sort of thing it is.
+    pub kind: ForeignKind,
+    /// Its name with its article, such as `a btrfs file system`.
+    pub name: &'static str,
+    /// Its label, if it has one.
+    pub label: Option<Vec<u8>>,
+}
+
+/// Sorts of foreign contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ForeignKind {
+    /// A volume of XFS.
+    Volume,
+    /// Another file system, or swap space.
+    FileSystem,
+    /// A part of something larger, or something encrypted.
+    Member,
+    /// A partition table.
+    Table,
+    /// An image of a disk in a format of its own: its bytes are not those of the disk.
+    Container,
+}
+
+impl fmt::Display for Foreign {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)?;
+        match &self.label {
+            Some(label) => write!(f, " labelled \"{}\"", label.escape_ascii()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Bytes at a place.
+type Mark = (usize, &'static [u8]);
+
+/// A format: any of the marks is one of it.
+struct Format {
+    kind: ForeignKind,
+    name: &'static str,
+    marks: &'static [Mark],
+    /// Place and length of the label.
+    label: Option<(usize, usize)>,
+}
+
+const fn of(kind: ForeignKind, name: &'static str, marks: &'static [Mark]) -> Format {
+    Format { kind, name, marks, label: None }
+}
+
+const fn labelled(
+    kind: ForeignKind,
+    name: &'static str,
+    marks: &'static [Mark],
+    label: (usize, usize),
+) -> Format {
+    Format { kind, name, marks, label: Some(label) }
+}
+
+use ForeignKind::{Container, FileSystem, Member, Table, Volume};
+
+/// The first that matches counts: a boot sector is also that of some file systems, and an image of a
+/// CD may have a partition table, too.
+const FORMATS: &[Format] = &[
+    of(Container, "a qcow2 image", &[(0, b"QFI\xfb")]),
+    of(Container, "a QED image", &[(0, b"QED\0")]),
+    of(Container, "a VMDK image", &[(0, b"KDMV"), (0, b"COWD"), (0, b"# Disk DescriptorFile")]),
+    of(Container, "a VHDX image", &[(0, b"vhdxfile")]),
+    of(Container, "a VHD image", &[(0, b"conectix")]),
+    of(
+        Container,
+        "a VDI image",
+        &[(64, &[0x7f, 0x10, 0xda, 0xbe]), (64, &[0xbe, 0xda, 0x10, 0x7f])],
+    ),
+    of(Container, "a Parallels image", &[(0, b"WithoutFreeSpace"), (0, b"WithouFreSpacExt")]),
+    labelled(Volume, "an XFS file system", &[(0, b"XFSB")], (108, 12)),
+    labelled(FileSystem, "a btrfs file system", &[(65_600, b"_BHRfS_M")], (65_835, 256)),
+    of(FileSystem, "an F2FS file system", &[(1024, &[0x10, 0x20, 0xf5, 0xf2])]),
+    of(FileSystem, "an EROFS file system", &[(1024, &[0xe2, 0xe1, 0xf5, 0xe0])]),
+    of(FileSystem, "a squashfs file system", &[(0, b"hsqs"), (0, b"sqsh")]),
+    of(FileSystem, "a ReiserFS file system", &[(65_588, b"ReIsEr"), (8_244, b"ReIsEr")]),
+    of(FileSystem, "a JFS file system", &[(32_768, b"JFS1")]),
+    of(
+        FileSystem,
+        "a bcachefs file system",
+        &[(
+            4_120,
+            &[
+                0xc6, 0x85, 0x73, 0xf6, 0x4e, 0x1a, 0x45, 0xca, 0x82, 0x65, 0xf5, 0x7f, 0x48, 0xba,
+                0x6d, 0x81,
+            ],
+        )],
+    ),
+    of(FileSystem, "an NTFS file system", &[(3, b"NTFS    ")]),
+    of(FileSystem, "an exFAT file system", &[(3, b"EXFAT   ")]),
+    labelled(FileSystem, "a FAT file system", &[(82, b"FAT32   ")], (71, 11)),
+    labelled(FileSystem, "a FAT file system", &[(54, b"FAT16   "), (54, b"FAT12   ")], (43, 11)),
+    of(FileSystem, "an APFS container", &[(32, b"NXSB")]),
+    of(FileSystem, "an HFS+ file system", &[(1024, b"H+\0\x04"), (1024, b"HX\0\x05")]),
+    labelled(FileSystem, "an ISO 9660 file system", &[(32_769, b"CD001")], (32_808, 32)),
+    labelled(
+        FileSystem,
+        "swap space",
+        &[(4_086, b"SWAPSPACE2"), (65_526, b"SWAPSPACE2")],
+        (1052, 16),
+    ),
+    of(Member, "a LUKS container", &[(0, b"LUKS\xba\xbe")]),
+    of(
+        Member,
+        "a physical volume of LVM",
+        &[(0, b"LABELONE"), (512, b"LABELONE"), (1024, b"LABELONE"), (1536, b"LABELONE")],
+    ),
+    of(
+        Member,
+        "a member of a Linux RAID",
+        &[(0, &[0xfc, 0x4e, 0x2b, 0xa9]), (4_096, &[0xfc, 0x4e, 0x2b, 0xa9])],
+    ),
+    of(Table, "a partition table (GPT)", &[(512, b"EFI PART"), (4_096, b"EFI PART")]),
+];
+
+/// Archives, plain or compressed.
+const ARCHIVES: &[Mark] =
+    &[(257, b"ustar"), (0, b"\x1f\x8b"), (0, b"\x28\xb5\x2f\xfd"), (0, b"\xfd7zXZ\0"), (0, b"BZh")];
+
+/// What a file or device that begins like this holds, if it is known: its first [`HEAD`] bytes, or
+/// all of a shorter one. Fewer recognise what lies at the front.
+#[must_use]
+pub fn recognise(head: &[u8]) -> Option<Foreign> {
+    let has = |(at, bytes): &Mark| head.get(*at..).is_some_and(|rest| rest.starts_with(bytes));
+    // In the data of an archive there may be anything.
+    if ARCHIVES.iter().any(has) {
+        return None;
+    }
+    if let Some(format) = FORMATS.iter().find(|format| format.marks.iter().any(has)) {
+        let label = format.label.and_then(|(at, length)| label(head.get(at..at + length)?));
+        return Some(Foreign { kind: format.kind, name: format.name, label });
+    }
+    if is_ext(head) {
+        let label = head.get(1144..1160).and_then(label);
+        return Some(Foreign {
+            kind: FileSystem,
+            name: "an ext2, ext3 or ext4 file system",
+            label,
+        });
+    }
+    let plain = |kind, name| Some(Foreign { kind, name, label: None });
+    if is_boot_record(head) {
+        return plain(Table, "a partition table (MBR)");
+    }
+    if is_zfs(head) { plain(Member, "a member of a ZFS pool") } else { None }
+}
+
+/// A label without what fills its field.
+fn label(field: &[u8]) -> Option<Vec<u8>> {
+    let end = field.iter().position(|byte| *byte == 0).unwrap_or(field.len());
+    let label = field[..end].trim_ascii_end();
+    // What FAT has for none.
+    (!label.is_empty() && label != b"NO NAME").then(|| label.to_vec())
+}
+
+/// Whether there is a superblock of ext2, ext3 or ext4: its mark has two bytes, so other fields have to
+/// be possible, too.
+fn is_ext(head: &[u8]) -> bool {
+    let Some(superblock) = head.get(1024..2048) else { return false };
+    let le32 = |at: usize| {
+        superblock[at..at + 4]
+            .iter()
+            .rev()
+            .fold(0_u32, |number, byte| number << 8 | u32::from(*byte))
+    };
+    let (inodes, first_block, block_log, revision) = (le32(0), le32(20), le32(24), le32(76));
+    superblock[56..58] == [0x53, 0xef]
+        && inodes != 0
+        && first_block <= 1
+        && block_log <= 6
+        && revision <= 1
+}
+
+/// Whether a sector has partitions: four entries that can be, one of them in use.
+fn is_boot_record(head: &[u8]) -> bool {
+    let Some(entries) = head.get(446..510) else { return false };
+    let mut entries = entries.chunks_exact(16);
+    let can_be = entries.clone().all(|entry| matches!(entry[0], 0 | 0x80));
+    head.get(510..512) == Some(&[0x55, 0xaa]) && can_be && entries.any(|entry| entry[4] != 0)
+}
+
+/// Whether one of the blocks in which a pool says what was written last is there.
+fn is_zfs(head: &[u8]) -> bool {
+    let magic: u64 = 0x00ba_b10c;
+    let blocks = head.get(128 << 10..).unwrap_or_default().chunks_exact(1024);
+    let is_one = |block: &[u8]| {
+        block.starts_with(&magic.to_le_bytes()) || block.starts_with(&magic.to_be_bytes())
+    };
+    blocks.into_iter().any(is_one)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(marks: &[Mark]) -> Vec<u8> {
+        let mut head = vec![0; HEAD];
+        for (at, bytes) in marks {
+            head[*at..at + bytes.len()].copy_from_slice(bytes);
+        }
+        head
+    }
+
+    #[test]
+    fn formats_have_names_and_labels() {
+        let ext4: [Mark; 3] = [(1080, &[0x53, 0xef]), (1144, b"data disk"), (1024, &[64])];
+        let archive = with(&[&ext4[..], &[(257, b"ustar")]].concat());
+        assert_eq!(recognise(&archive), None);
+        assert_eq!(recognise(&with(&ext4[..1])), None);
+        let ext4 = with(&ext4);
+        let found = recognise(&ext4).unwrap();
+        assert_eq!(found.kind, FileSystem);
+        assert_eq!(found.to_string(), "an ext2, ext3 or ext4 file system labelled \"data disk\"");
+        let fat = with(&[(82, b"FAT32   "), (71, b"NO NAME    "), (510, &[0x55, 0xaa])]);
+        assert_eq!(recognise(&fat).unwrap().to_string(), "a FAT file system");
+        let escape = with(&[(0, b"XFSB"), (108, b"\x1b[2J")]);
+        assert_eq!(
+            recognise(&escape).unwrap().to_string(),
+            "an XFS file system labelled \"\\x1b[2J\""
+        );
+        assert_eq!(recognise(b"QFI\xfb").unwrap().kind, Container);
+    }
+
+    #[test]
+    fn boot_records_have_partitions() {
+        let table = |kind, status, further: &[Mark]| {
+            let mut head = with(further);
+            (head[446], head[450]) = (status, kind);
+            head[510..512].copy_from_slice(&[0x55, 0xaa]);
+            recognise(&head)
+        };
+        assert_eq!(table(0x83, 0x80, &[]).unwrap().kind, Table);
+        assert_eq!(table(0, 0, &[]), None);
+        assert_eq!(table(0x83, 0x12, &[]), None);
+        assert_eq!(table(0x83, 0, &[(257, b"ustar")]), None);
+        assert_eq!(table(0xee, 0, &[(512, b"EFI PART")]).unwrap().name, "a partition table (GPT)");
+    }
+
+    #[test]
+    fn other_bytes_are_nothing_known() {
+        for bytes in [&[][..], b"QF", &[0; 4096], &[0xa5; 70_000], b"\x1f\x8b\x08"] {
+            assert_eq!(recognise(bytes), None);
+        }
+        let pool = with(&[(140 << 10, &[0x0c, 0xb1, 0xba, 0, 0, 0, 0, 0])]);
+        assert_eq!(recognise(&pool).unwrap().kind, Member);
+    }
+}
