@@ -16,7 +16,8 @@ pub struct QueueOptions {
     pub thread_cpus: Vec<CpuSet>,
     /// Requests in flight in one hardware queue, or in all if they share tags.
     pub depth: u32,
-    /// The depth that [`Leaf::set_depth`](crate::Leaf::set_depth) may go up to; at least `depth`.
+    /// The depth that [`Leaf::set_depth`](crate::Leaf::set_depth) may go up to; `depth`, if that is
+    /// more.
     pub max_depth: u32,
     /// Whether one set of tags serves all hardware queues, each with a fair share.
     pub shared_tags: bool,

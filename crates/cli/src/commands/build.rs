@@ -62,8 +62,8 @@ pub(super) struct Args {
     /// dir:DIR or tar:FILE for a directory or tar file, whatever is in it.
     source: PathBuf,
 
-    /// The image file to make, or a block device (with --force); or a device stacked on several,
-    /// such as 'stripe:64k(a.img,b.img)' or @stack.toml, whose files are made.
+    /// The image file to make, or a block device; or a device stacked on several, such as
+    /// 'stripe:64k(a.img,b.img)' or @stack.toml, whose files are made.
     #[arg(value_parser = value::image(), value_hint = ValueHint::AnyPath,
         required_unless_present = "on")]
     image: Option<Description>,
@@ -91,7 +91,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "SIZE", value_parser = value::size, conflicts_with = "log_size")]
     grow_on_boot: Option<u64>,
 
-    /// Replace an image that exists. A target that is mounted is always refused.
+    /// Replace an image that exists, or overwrite what is on a device: the message without this names
+    /// it. A target that is mounted is always refused.
     #[arg(long)]
     force: bool,
 

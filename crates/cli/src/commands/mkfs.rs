@@ -21,8 +21,8 @@ use uuid::Uuid;
 /// For example: undercroft mkfs --size 1G --label data data.img
 #[derive(clap::Args)]
 pub(super) struct Args {
-    /// The image file to make, or a block device (with --force); or a device stacked on several,
-    /// such as 'stripe:64k(a.img,b.img)' or @stack.toml, whose files are made.
+    /// The image file to make, or a block device; or a device stacked on several, such as
+    /// 'stripe:64k(a.img,b.img)' or @stack.toml, whose files are made.
     #[arg(value_parser = value::image(), value_hint = ValueHint::AnyPath)]
     image: Description,
 
@@ -30,7 +30,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "SIZE", value_parser = value::size)]
     size: Option<u64>,
 
-    /// Replace an image that exists. A target that is mounted is always refused.
+    /// Replace an image that exists, or overwrite what is on a device: the message without this names
+    /// it. A target that is mounted is always refused.
     #[arg(long)]
     force: bool,
 

@@ -131,7 +131,7 @@ impl File {
     /// as they are whole blocks.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// As [`write`](Self::write); [`Error::Invalid`] if `range` leaves the memory.
     pub fn write_shared(
         &self,
         offset: u64,

@@ -147,6 +147,19 @@ fn a_read_that_must_be_whole_ends_with_the_file() {
     assert_eq!(io::Error::from(error).kind(), io::ErrorKind::UnexpectedEof);
 }
 
+#[test]
+fn memory_that_is_shared_is_there() {
+    let fs = fresh();
+    let file = fs.create_path("/file", &NewFile::new(0o600)).unwrap();
+    let memory = Arc::new(vec![7; 100]);
+    for range in [0..101, 101..101, 200..300] {
+        let error = file.write_shared(0, &memory, range).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+    }
+    file.write_shared(0, &memory, 50..100).unwrap();
+    assert_eq!(file.size(), 50);
+}
+
 /// Times that the volume cannot hold are what it stores at once, in every way that they get there.
 #[test]
 fn a_clock_out_of_range_shows_what_is_stored() {

@@ -66,7 +66,7 @@ impl OpenFile {
     /// as they are whole blocks.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// As [`write`](Self::write); [`Error::Invalid`] if `range` leaves the memory.
     pub fn write_shared(
         &self,
         offset: u64,
@@ -74,6 +74,10 @@ impl OpenFile {
         range: Range<usize>,
         now: Timestamp,
     ) -> Result<(), Error> {
+        if memory.get(range.clone()).is_none() {
+            let what = format!("the bytes {range:?} are not in the {} of the memory", memory.len());
+            return Err(Error::Invalid(what));
+        }
         self.write_bytes(offset, Bytes::Shared(Cow::Borrowed(memory), range), false, Some(now))
     }
 

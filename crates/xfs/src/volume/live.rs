@@ -14,9 +14,9 @@ use undercroft_block::{Sector, read_exact_at};
 /// How a volume is opened for changes.
 #[derive(Clone, Debug)]
 pub struct LiveOptions {
-    /// Size of the buffers in which records of the journal are assembled, in bytes: a power of two
-    /// from 32 KiB, which suits the kernel best (it loses records when the size changes between a
-    /// crash and the next mount), to 256 KiB. A stripe unit of the journal may ask for more.
+    /// Size of the buffers in which records of the journal are assembled, in bytes: the next power of
+    /// two from 32 KiB, which suits the kernel best (it loses records when the size changes between a
+    /// crash and the next mount), to 256 KiB, or the stripe unit of the journal if that is more.
     pub record_bytes: u32,
     /// Bytes of files that may be newer in memory than on the device. Writers of more wait.
     pub dirty_bytes: u64,

@@ -40,7 +40,7 @@ impl<D: Driver> Leaf<D> {
     /// When a thread or a driver queue cannot be started.
     ///
     /// # Panics
-    /// When the options ask for a depth of zero, or one above their greatest depth.
+    /// When the options ask for a depth of zero.
     pub fn start(driver: D, options: QueueOptions) -> Result<Self, OpenError> {
         let shared = Shared::new(driver, options);
         dropped::register(shared.number, Weak::clone(&shared.this) as _);
