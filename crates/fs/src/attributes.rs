@@ -25,14 +25,15 @@ pub struct Change {
     pub uid: Option<u32>,
     /// Group.
     pub gid: Option<u32>,
-    /// Size of a regular file in bytes.
+    /// Size of a regular file in bytes. One that the file has already changes no times.
     pub size: Option<u64>,
     /// Last access.
     pub accessed: Option<SetTime>,
     /// Last change of the content.
     pub modified: Option<SetTime>,
     /// Last change of the inode. Without this it is the time of this change, and with it so are the
-    /// times that are `Now`: for callers that count time themselves.
+    /// times that are `Now`: for callers that count time themselves. They may tell late: flags that
+    /// forbid changes forbid none that was made before the inode was changed last.
     pub changed: Option<Timestamp>,
     /// Birth.
     pub created: Option<SetTime>,
@@ -66,6 +67,7 @@ impl Change {
             creation: time(self.created),
             project: self.project,
             flags: self.flags,
+            is_counted: self.changed.is_some(),
         }
     }
 
@@ -99,14 +101,14 @@ impl FileSystem {
         let (volume, now) = (self.volume(), change.changed.unwrap_or_else(|| self.now()));
         if let Some((file, size)) = file.zip(change.size) {
             ops::expect_mutable(&file.inode().read(), true)?;
-            file.truncate(size, now)?;
+            file.truncate(size, (size != file.size()).then_some(now))?;
         }
         let hints = change.hints();
         if hints != SizeHints::default() {
             ops::set_size_hints(volume, number, &hints, now)?;
         }
         let metadata = change.metadata(now);
-        if metadata != MetadataChange::default() || change.changed.is_some() {
+        if metadata != MetadataChange::default() {
             ops::change_metadata(volume, number, &metadata, now)?;
         }
         Ok(())

@@ -65,7 +65,7 @@ pub use attributes::{Change, SetTime};
 pub use clock::{Clock, timestamp};
 pub use directory::Entry;
 pub use error::PathError;
-pub use file::{Allocation, File, FileExtent};
+pub use file::{Allocation, File, FileExtent, Writer};
 pub use file_system::FileSystem;
 pub use metadata::Metadata;
 pub use names::{Existing, NewFile, Owner, RenameFlags};

@@ -1,7 +1,8 @@
 //! Times, extended attributes, access lists, flags.
 
-use crate::mounted::{Volume, fails};
+use crate::mounted::{Volume, fails, wait_for};
 use std::fs::{self, File, FileTimes};
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::process::Command;
 use std::time::{Duration, UNIX_EPOCH};
@@ -107,11 +108,29 @@ fn flags_and_projects_are_set() {
         Command::new("sh").args(["-c", script]).current_dir(volume.at()).output().unwrap().status
     };
     assert!(append("echo more >>file && sync file && echo more >>file && sync file").success());
+    // What the kernel counts later is no change of a program.
+    let file = File::options().append(true).open(mounted.path("file")).unwrap();
+    for _ in 0..3 {
+        (&file).write_all(b"once more").unwrap();
+        file.sync_all().unwrap();
+    }
+    drop(file);
+    assert!(append("touch file && sync -f file && ! touch -d 2001-01-01 file").success());
     assert!(!append("printf y | dd of=file bs=1 conv=notrunc,fsync").success());
+    // The kernel drops what could not be stored, a moment later.
+    wait_for("the file as it was", || fs::read(mounted.path("file")).unwrap().starts_with(b"x"));
     assert!(!append("echo y >file").success());
     mounted.run("chattr", &["-a"], "file");
     mounted.run("chattr", &["-p", "42"], "file");
     assert!(mounted.run("lsattr", &["-p"], "file").trim_start().starts_with("42 "));
+    // Data and times from before the flag are kept.
+    fs::write(mounted.path("file"), "before").unwrap();
+    mounted.run("chattr", &["+i"], "file");
+    assert!(
+        append("sync file && ! touch file && sleep .03 && ! touch -m -d 2001-01-01 file").success()
+    );
+    mounted.run("chattr", &["-i"], "file");
+    assert_eq!(fs::read(mounted.path("file")).unwrap(), b"before");
     // A flag that XFS has not.
     fails(1, Command::new("chattr").arg("+C").arg(mounted.path("file")));
     fs::remove_file(mounted.path("file")).unwrap();

@@ -7,6 +7,8 @@ use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 fn new_file(path: &Path) -> File {
@@ -151,6 +153,46 @@ fn mapped_and_direct_access_see_the_same_bytes() {
     mounted.unmount();
 }
 
+/// Readers in the middle of asynchronous direct writes do not bring old bytes back.
+#[test]
+fn direct_writes_stay_beside_readers() {
+    let volume = Volume::new();
+    let mounted = volume.mount(&[]);
+    let path = mounted.path("file");
+    let has_ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !has_ended.load(Ordering::Relaxed) {
+                    let _ = fs::read(&path);
+                }
+            });
+        }
+        for round in 0..8 {
+            let seed = format!("--randseed={round}");
+            let name = format!("--filename={}", path.display());
+            let write =
+                ["--name=x", "--ioengine=libaio", "--direct=1", "--rw=randwrite", "--bs=64k"];
+            let much =
+                ["--size=640k", "--iodepth=10", "--loops=20", "--fallocate=none", &seed, &name];
+            succeeds(Command::new("fio").args(write).args(much));
+            let seen = fs::read(&path).unwrap();
+            let stored = Command::new("dd")
+                .args(["iflag=direct", "bs=64k", "status=none"])
+                .arg(format!("if={}", path.display()))
+                .output()
+                .unwrap()
+                .stdout;
+            if seen != stored {
+                has_ended.store(true, Ordering::Relaxed);
+                panic!("round {round}: what is read is not what was written");
+            }
+        }
+        has_ended.store(true, Ordering::Relaxed);
+    });
+    mounted.unmount();
+}
+
 /// A lack of space is an error of the write where data does not wait in the kernel, and of the close
 /// or fsync where it does; never silence.
 #[test]
@@ -181,7 +223,7 @@ fn a_full_volume_says_so() {
                     if error.raw_os_error() == Some(Errno::NOSPC.raw_os_error())
                         && begun.elapsed() < Duration::from_secs(60) =>
                 {
-                    std::thread::sleep(Duration::from_millis(1));
+                    thread::sleep(Duration::from_millis(1));
                 }
                 other => break other,
             }

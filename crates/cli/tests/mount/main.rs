@@ -13,6 +13,7 @@ mod devices;
 mod endings;
 mod forms;
 mod listing;
+mod matrix;
 mod mounted;
 mod names;
 mod network;

@@ -7,6 +7,7 @@ mod privileges;
 
 pub use allocate::Allocation;
 pub use map::FileExtent;
+pub use privileges::Writer;
 
 use crate::{FileSystem, Metadata};
 use std::fmt;

@@ -1,7 +1,9 @@
 //! The metadata of files.
 
 use crate::volumes::{NOW, create, fresh};
-use undercroft_fs::{Change, Error, FileType, InodeFlags, NewFile, SetMode, SetTime, Timestamp};
+use undercroft_fs::{
+    Change, Error, FileType, InodeFlags, NewFile, SetMode, SetTime, Timestamp, Writer,
+};
 
 const THEN: Timestamp = Timestamp { seconds: 1_000_000_000, nanoseconds: 7 };
 
@@ -130,15 +132,24 @@ fn privileges_are_dropped() {
     file.set_attributes(&Change { mode: Some(0o6755), ..Change::default() }).unwrap();
     let capability = b"security.capability";
     fs.set_xattr(file.number(), capability, b"any", SetMode::Either).unwrap();
-    file.drop_privileges(false).unwrap();
+    let stranger = || Writer { keeps_set_id: false, is_in_group: false };
+    let member = || Writer { is_in_group: true, ..stranger() };
+    assert!(file.drop_privileges(|| Writer { keeps_set_id: true, ..stranger() }).unwrap());
     assert_eq!(file.metadata().mode, 0o6755);
     assert_eq!(fs.get_xattr(file.number(), capability).unwrap(), None);
-    file.drop_privileges(true).unwrap();
+    // A flag that forbids changes keeps nothing.
+    let append = |flags| Change { flags: Some(flags), ..Change::default() };
+    file.set_attributes(&append(InodeFlags::APPEND)).unwrap();
+    assert!(file.drop_privileges(member).unwrap());
     assert_eq!(file.metadata().mode, 0o755);
+    file.set_attributes(&append(InodeFlags::empty())).unwrap();
     // A setgid bit without the right to execute is something else.
     file.set_attributes(&Change { mode: Some(0o2644), ..Change::default() }).unwrap();
     let before = file.metadata();
-    file.drop_privileges(true).unwrap();
+    assert!(!file.drop_privileges(member).unwrap());
     assert_eq!(file.metadata(), before);
+    assert!(file.drop_privileges(stranger).unwrap());
+    assert_eq!(file.metadata().mode, 0o644);
+    assert!(!file.drop_privileges(|| unreachable!("it has no such bits")).unwrap());
     fs.close().unwrap();
 }

@@ -8,10 +8,11 @@ const REQUEST_BYTES: u32 = 1 << 20;
 /// Requests without a waiting program, such as those of write-back, that are sent at a time.
 const BACKGROUND: u16 = 64;
 
-/// Capabilities that are asked for where the kernel has them.
-const WANTED: [InitFlags; 15] = [
+/// Capabilities that are asked for where the kernel has them. Not `ASYNC_DIO`: the kernel lets readers in
+/// before an asynchronous direct write has ended, and keeps the old pages that they bring
+/// (docs/decisions/mount.md#direct-writes).
+const WANTED: [InitFlags; 14] = [
     InitFlags::FUSE_ASYNC_READ,
-    InitFlags::FUSE_ASYNC_DIO,
     InitFlags::FUSE_PARALLEL_DIROPS,
     InitFlags::FUSE_DO_READDIRPLUS,
     InitFlags::FUSE_READDIRPLUS_AUTO,

@@ -5,6 +5,7 @@
 mod attributes;
 mod capabilities;
 mod held_back;
+mod kernel;
 mod replies;
 mod session;
 
@@ -88,7 +89,7 @@ impl Translator {
 }
 
 fn caller(request: &Request) -> Caller {
-    Caller { uid: request.uid(), gid: request.gid() }
+    Caller { uid: request.uid(), gid: request.gid(), thread: request.pid() }
 }
 
 impl Filesystem for Translator {
@@ -267,7 +268,7 @@ impl Filesystem for Translator {
 
     fn write(
         &self,
-        _: &Request,
+        request: &Request,
         ino: INodeNo,
         _: FileHandle,
         offset: u64,
@@ -278,20 +279,26 @@ impl Filesystem for Translator {
         reply: ReplyWrite,
     ) {
         let _under_way = self.server.counters.begin();
-        let drops_privileges = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+        let is_cached = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
         let is_untimed = self.kernel_says_times();
-        let write = Write { offset, data, is_untimed, drops_privileges };
+        let keeps_set_id = !write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+        let write = Write { offset, data, is_untimed, is_direct: !is_cached, keeps_set_id };
         // The kernel sends no longer ones than it was told to.
         let len = data.len() as u32;
-        if let Err(failure) = self.server.write(self.number(ino), &write) {
-            return reply.error(self.errno(&failure));
+        let number = self.number(ino);
+        if let Err(failure) = self.server.write(number, &write, caller(request)) {
+            reply.error(self.errno(&failure));
+            if let (Some(held_back), false) = (&self.held_back, write.is_direct) {
+                // What the kernel still has of it is not in the file.
+                held_back.drop_data(number, offset..offset.saturating_add(len.into()));
+            }
+            return;
         }
-        let is_cached = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
         if is_cached || flags.0 & DATA_SYNC == 0 {
             return reply.written(len);
         }
         let server = Arc::clone(&self.server);
-        self.server.sync(self.number(ino), true, move |done| match done {
+        self.server.sync(number, true, move |done| match done {
             Ok(()) => reply.written(len),
             Err(failure) => reply.error(errno(server.failures.number(&failure))),
         });
@@ -376,7 +383,7 @@ impl Filesystem for Translator {
 
     fn setxattr(
         &self,
-        _: &Request,
+        request: &Request,
         ino: INodeNo,
         name: &OsStr,
         value: &[u8],
@@ -385,7 +392,8 @@ impl Filesystem for Translator {
         reply: ReplyEmpty,
     ) {
         let _under_way = self.server.counters.begin();
-        let set = self.server.set_xattr(self.number(ino), name.as_bytes(), value, flags);
+        let (number, attribute) = (self.number(ino), (name.as_bytes(), value));
+        let set = self.server.set_xattr(number, attribute, flags, caller(request));
         self.send_done(reply, set);
     }
 
@@ -445,13 +453,25 @@ impl Filesystem for Translator {
         reply: ReplyIoctl,
     ) {
         let _under_way = self.server.counters.begin();
-        let done = self.server.control(self.number(ino), command, bytes);
+        let number = self.number(ino);
+        if let Some(held_back) = &self.held_back
+            && Server::is_control_of_data(command)
+        {
+            let bytes = bytes.to_vec();
+            return held_back.run_with_data(number, move |server| {
+                match server.control(number, command, &bytes) {
+                    Ok(bytes) => reply.ioctl(0, &bytes),
+                    Err(failure) => reply.error(errno(server.failures.number(&failure))),
+                }
+            });
+        }
+        let done = self.server.control(number, command, bytes);
         answer!(self, reply, done, bytes => reply.ioctl(0, &bytes));
     }
 
     fn fallocate(
         &self,
-        _: &Request,
+        request: &Request,
         ino: INodeNo,
         _: FileHandle,
         offset: u64,
@@ -462,7 +482,9 @@ impl Filesystem for Translator {
         let _under_way = self.server.counters.begin();
         let mode = mode.cast_unsigned();
         let (number, is_untimed) = (self.number(ino), self.kernel_says_times());
-        self.send_done(reply, self.server.allocate(number, mode, (offset, len), is_untimed));
+        let range = (offset, len);
+        let done = self.server.allocate(number, mode, range, is_untimed, caller(request));
+        self.send_done(reply, done);
     }
 
     fn lseek(
@@ -492,7 +514,7 @@ impl Filesystem for Translator {
 
     fn copy_file_range(
         &self,
-        _: &Request,
+        request: &Request,
         source: INodeNo,
         _: FileHandle,
         from: u64,
@@ -505,8 +527,8 @@ impl Filesystem for Translator {
     ) {
         let _under_way = self.server.counters.begin();
         let (source, target) = ((self.number(source), from), (self.number(target), to));
-        let copied =
-            self.server.copy(source, target, len.min(MOST_COPIED), self.kernel_says_times());
+        let (len, is_untimed) = (len.min(MOST_COPIED), self.kernel_says_times());
+        let copied = self.server.copy(source, target, len, is_untimed, caller(request));
         answer!(self, reply, copied, len => reply.written(len as u32));
     }
 }

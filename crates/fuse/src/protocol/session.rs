@@ -1,7 +1,7 @@
 //! The connection to the kernel: mounted, served by threads, ended.
 
 use super::Translator;
-use super::held_back::HeldBack;
+use super::kernel::Kernel;
 use crate::attach::attach;
 use crate::mount::{MountFailure, Settings, Target};
 use crate::point::MountPoint;
@@ -9,6 +9,7 @@ use crate::unmount::InUse;
 use fuser::{Config, Session, SessionACL};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
 /// How a connection ends: the threads that serve it have ended.
@@ -45,17 +46,16 @@ fn serve(
     settings: &Settings,
     ended: impl FnOnce() + Send + 'static,
 ) -> Result<Ends, MountFailure> {
-    let notifier = translator.held_back.as_ref().map(HeldBack::notifier);
+    let (server, root) = (Arc::clone(&translator.server), translator.root);
     let config = config(settings);
     let session = Session::from_fd(translator, connection, config.acl, config);
     let session = session.map_err(|error| match &mount {
         Some(mount) => MountFailure::Refused { at: mount.directory().to_owned(), error },
         None => MountFailure::Connection(error),
     })?;
-    if let Some(notifier) = notifier {
-        // It is empty.
-        let _ = notifier.set(session.notifier());
-    }
+    // It is empty.
+    let _ = server.kernel.set(Box::new(Kernel { notifier: session.notifier(), root }));
+    drop(server);
     let run = move || {
         let served = session.run();
         if served.is_err() {

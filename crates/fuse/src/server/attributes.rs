@@ -4,8 +4,12 @@ use super::{Caller, Server};
 use crate::failure::Failure;
 use undercroft_fs::{Change, InodeNumber, Metadata, SetTime, Timestamp};
 
+const SET_USER: u16 = 0o4000;
+const SET_GROUP: u16 = 0o2000;
+const GROUP_EXECUTE: u16 = 0o010;
+
 /// Changes of the metadata of a file, as the kernel asks for them.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Attributes {
     pub(crate) mode: Option<u16>,
     pub(crate) uid: Option<u32>,
@@ -15,6 +19,13 @@ pub(crate) struct Attributes {
     pub(crate) modified: Option<SetTime>,
     /// The kernel counts the time of changes of a file whose data it holds back.
     pub(crate) changed: Option<Timestamp>,
+}
+
+impl Attributes {
+    /// Whether nothing is changed but the time of changes.
+    fn is_idle(&self) -> bool {
+        Self { changed: None, ..*self } == Self::default()
+    }
 }
 
 impl Server {
@@ -30,7 +41,13 @@ impl Server {
         caller: Caller,
     ) -> Result<Metadata, Failure> {
         self.nodes.expect(number)?;
-        let Attributes { mode, uid, gid, size, accessed, modified, changed } = *set;
+        let mut set = *set;
+        if set.is_idle() && set.changed.is_some() {
+            // The kernel's write-back says both times. This is a change of the owner to no other, by which a
+            // file loses what it loses by any.
+            set.uid = Some(self.fs.stat(number)?.uid);
+        }
+        let Attributes { mode, uid, gid, size, accessed, modified, changed } = set;
         let change =
             Change { mode, uid, gid, size, accessed, modified, changed, ..Change::default() };
         let says_times_only = (mode, uid, gid, size, accessed) == (None, None, None, None, None);
@@ -44,11 +61,32 @@ impl Server {
             return Ok(self.shown(metadata));
         }
         if size.is_none() {
-            return Ok(self.shown(self.fs.set_attributes(number, &change)?));
+            let mode = mode.or(self.mode_of_stranger(number, &set, caller)?);
+            return Ok(self.shown(self.fs.set_attributes(number, &Change { mode, ..change })?));
         }
         let opening = self.nodes.open(&self.fs, number)?;
-        // The protocol says whether the caller may keep these bits; the library does not pass it on.
-        opening.file.drop_privileges(caller.uid != 0)?;
+        self.drop_privileges(&opening.file, |group| caller.writer(group))?;
         Ok(self.shown(opening.file.set_attributes(&change)?))
+    }
+
+    /// The mode of a file whose owner or group is set by one who is not of its group: then a setgid bit
+    /// goes that would stay, as it is none for programs.
+    fn mode_of_stranger(
+        &self,
+        number: InodeNumber,
+        set: &Attributes,
+        caller: Caller,
+    ) -> Result<Option<u16>, Failure> {
+        if set.uid.is_none() && set.gid.is_none() {
+            return Ok(None);
+        }
+        let metadata = self.fs.stat(number)?;
+        let is_lock = metadata.mode & (SET_GROUP | GROUP_EXECUTE) == SET_GROUP;
+        if !metadata.is_file() || !is_lock {
+            return Ok(None);
+        }
+        let writer = caller.writer(metadata.gid);
+        let is_stranger = !writer.keeps_set_id && !writer.is_in_group;
+        Ok(is_stranger.then_some(metadata.mode & !(SET_USER | SET_GROUP)))
     }
 }

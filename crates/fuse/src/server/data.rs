@@ -1,10 +1,10 @@
 //! The content of files, and their space.
 
-use super::Server;
+use super::{Caller, Server};
 use crate::failure::Failure;
 use rustix::io::Errno;
 use undercroft_block::Buffer;
-use undercroft_fs::{Allocation, Error, File, InodeNumber};
+use undercroft_fs::{Allocation, Error, File, InodeNumber, Writer};
 
 const KEEP_SIZE: u32 = 0x01;
 const PUNCH_HOLE: u32 = 0x02;
@@ -14,7 +14,7 @@ const INSERT_RANGE: u32 = 0x20;
 const UNSHARE_RANGE: u32 = 0x40;
 
 /// Files end before.
-const END: u64 = i64::MAX as u64;
+pub(crate) const END: u64 = i64::MAX as u64;
 
 /// The two kinds of places of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +30,10 @@ pub(crate) struct Write<'d> {
     pub(crate) data: &'d [u8],
     /// The kernel says the times itself, and may have held the data back.
     pub(crate) is_untimed: bool,
-    /// The file loses its setuid and setgid bits.
-    pub(crate) drops_privileges: bool,
+    /// It is sent while the program waits, and not by write-back.
+    pub(crate) is_direct: bool,
+    /// The kernel says that setuid and setgid bits stay.
+    pub(crate) keeps_set_id: bool,
 }
 
 /// Writes the new part of pages of a file that may only grow. The kernel sends whole pages, which begin
@@ -60,10 +62,31 @@ impl Server {
         Ok(self.nodes.open(&self.fs, number)?.file.read_buffer(offset, memory)?)
     }
 
-    pub(crate) fn write(&self, number: InodeNumber, write: &Write<'_>) -> Result<(), Failure> {
+    /// Before its content changes, the file loses what it gives to those who run it.
+    pub(super) fn drop_privileges(
+        &self,
+        file: &File,
+        writer: impl FnOnce(u32) -> Writer,
+    ) -> Result<(), Failure> {
+        if file.drop_privileges(|| writer(file.metadata().gid))? {
+            self.tell_of_change(file.number());
+        }
+        Ok(())
+    }
+
+    pub(crate) fn write(
+        &self,
+        number: InodeNumber,
+        write: &Write<'_>,
+        caller: Caller,
+    ) -> Result<(), Failure> {
         let opening = self.nodes.open(&self.fs, number)?;
-        if write.drops_privileges {
-            opening.file.drop_privileges(true)?;
+        if write.is_direct {
+            let keeps_set_id = write.keeps_set_id;
+            self.drop_privileges(&opening.file, |group| match keeps_set_id {
+                true => Writer { keeps_set_id, is_in_group: true },
+                false => Writer { keeps_set_id, ..caller.writer(group) },
+            })?;
         }
         opening.note_write();
         if write.is_untimed {
@@ -110,6 +133,7 @@ impl Server {
         mode: u32,
         (offset, len): (u64, u64),
         is_untimed: bool,
+        caller: Caller,
     ) -> Result<(), Failure> {
         let keep_size = mode & KEEP_SIZE != 0;
         let allocation = match mode & !KEEP_SIZE {
@@ -123,6 +147,7 @@ impl Server {
         };
         let end = offset.checked_add(len).ok_or(Errno::FBIG)?;
         let opening = self.nodes.open(&self.fs, number)?;
+        self.drop_privileges(&opening.file, |group| caller.writer(group))?;
         opening.note_write();
         if is_untimed {
             return Ok(opening.file.allocate_untimed(allocation, offset..end)?);
@@ -165,9 +190,11 @@ impl Server {
         to: (InodeNumber, u64),
         len: u64,
         is_untimed: bool,
+        caller: Caller,
     ) -> Result<u64, Failure> {
         let source = self.nodes.open(&self.fs, from.0)?;
         let target = self.nodes.open(&self.fs, to.0)?;
+        self.drop_privileges(&target.file, |group| caller.writer(group))?;
         target.note_write();
         if is_untimed {
             return Ok(target.file.copy_range_untimed(to.1, &source.file, from.1, len)?);

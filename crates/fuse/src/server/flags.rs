@@ -7,6 +7,11 @@ use rustix::io::Errno;
 use undercroft_fs::{Change, InodeNumber};
 
 impl Server {
+    /// Whether an `ioctl` sets what decides about the data of a file.
+    pub(crate) fn is_control_of_data(command: u32) -> bool {
+        matches!(command, ioctl::SET_FLAGS | ioctl::SET_XATTR)
+    }
+
     /// Answers an `ioctl` with `bytes`, and gives it to `reply`.
     pub(crate) fn control(
         &self,
@@ -57,6 +62,7 @@ impl Server {
 
     fn set_flags(&self, number: InodeNumber, change: &Change) -> Result<Vec<u8>, Failure> {
         self.fs.set_attributes(number, change)?;
+        self.tell_of_change(number);
         Ok(Vec::new())
     }
 }

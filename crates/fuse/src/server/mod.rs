@@ -5,6 +5,7 @@
 //! while it is looked up, and a directory changes by one request at a time.
 
 mod attributes;
+mod caller;
 mod data;
 mod flags;
 mod listing;
@@ -15,17 +16,23 @@ use crate::counters::Counters;
 use crate::ending::Ending;
 use crate::failure::{Failures, Log};
 use crate::nodes::Nodes;
-use std::sync::Arc;
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 use undercroft_fs::{Error, FileSystem, InodeNumber, Metadata};
 
 pub(crate) use attributes::Attributes;
-pub(crate) use data::{Seek, Write};
+pub(crate) use caller::Caller;
+pub(crate) use data::{END, Seek, Write};
 
-/// The owner of the program that asks.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Caller {
-    pub(crate) uid: u32,
-    pub(crate) gid: u32,
+/// What the kernel keeps of files: a second copy, out of date when more than was asked for changes.
+pub(crate) trait KernelCache: fmt::Debug + Send + Sync {
+    /// It asks for the metadata of a file again, and for its access lists.
+    fn forget_attributes(&self, number: InodeNumber);
+
+    /// It sends the data of a range that it holds back, and drops what it has there. Returns when those
+    /// writes were answered, and so must not be called by a thread that answers requests.
+    fn collect_data(&self, number: InodeNumber, range: Range<u64>);
 }
 
 /// A mounted file system, as requests see it.
@@ -35,6 +42,8 @@ pub(crate) struct Server {
     pub(crate) nodes: Nodes,
     pub(crate) failures: Failures,
     pub(crate) counters: Counters,
+    /// The kernel's copy, once there is a way to it.
+    pub(crate) kernel: OnceLock<Box<dyn KernelCache>>,
     /// The owner that all files are shown to have.
     shown_uid: Option<u32>,
     shown_gid: Option<u32>,
@@ -54,7 +63,15 @@ impl Server {
         let nodes = Nodes::new(fs.root());
         let (failures, counters) = (Failures::new(name.clone(), log), Counters::default());
         let ending = Ending::new().ok();
-        Arc::new(Self { fs, nodes, failures, counters, shown_uid, shown_gid, name, ending })
+        let kernel = OnceLock::new();
+        Arc::new(Self { fs, nodes, failures, counters, kernel, shown_uid, shown_gid, name, ending })
+    }
+
+    /// More of the metadata of a file changed than the kernel knows of: it is told before the answer.
+    fn tell_of_change(&self, number: InodeNumber) {
+        if let Some(kernel) = self.kernel.get() {
+            kernel.forget_attributes(number);
+        }
     }
 
     /// The metadata of a file as it is shown.

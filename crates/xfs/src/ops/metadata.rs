@@ -42,6 +42,9 @@ pub struct MetadataChange {
     pub project: Option<u32>,
     /// The first flag word: only what users may set.
     pub flags: Option<InodeFlags>,
+    /// A cache above has counted the times, and may tell late: flags that forbid changes forbid none
+    /// that was made before the inode was changed last.
+    pub is_counted: bool,
 }
 
 impl MetadataChange {
@@ -57,6 +60,12 @@ impl MetadataChange {
 
     /// Flags of these that only directories have.
     const DIRECTORY_FLAGS: InodeFlags = InodeFlags::NOSYMLINKS.union(InodeFlags::PROJINHERIT);
+
+    /// Whether it changes times of access and modification at most.
+    fn sets_times_only(&self) -> bool {
+        let rest = Self { access: None, modification: None, is_counted: false, ..*self };
+        rest == Self::default()
+    }
 
     fn sets_owner(&self) -> bool {
         self.uid.is_some() || self.gid.is_some()
@@ -78,7 +87,7 @@ pub fn change_metadata(
     let mut inodes = Locked::new(volume, &[number])?;
     let inode = inodes.get(number);
     inode.expect_in_use()?;
-    check(inode, change)?;
+    check(inode, change, now)?;
     let mode = new_mode(inode, change);
     let list = match change.mode {
         Some(_) => following_list(volume, inode, mode)?,
@@ -106,7 +115,7 @@ pub fn change_metadata(
 }
 
 /// Finds all that speaks against a change.
-fn check(inode: &InodeState, change: &MetadataChange) -> Result<(), Error> {
+fn check(inode: &InodeState, change: &MetadataChange, now: Timestamp) -> Result<(), Error> {
     let invalid = |what: String| Err(Error::Invalid(format!("inode {}: {what}", inode.number)));
     if change.mode.is_some_and(|mode| mode & !PERMISSIONS != 0) {
         return invalid("a mode has twelve bits".into());
@@ -116,7 +125,7 @@ fn check(inode: &InodeState, change: &MetadataChange) -> Result<(), Error> {
         return Err(Error::NotSupported(format!("inode {}: {what}", inode.number)));
     }
     let Some(flags) = change.flags else {
-        return locks::expect_mutable(inode, true);
+        return expect_changeable(inode, change, now);
     };
     let unknown = flags - MetadataChange::FLAGS;
     if !unknown.is_empty() {
@@ -127,8 +136,24 @@ fn check(inode: &InodeState, change: &MetadataChange) -> Result<(), Error> {
         return invalid(format!("flags {misplaced:?} are for directories"));
     }
     // Clearing the flag that forbids changes is the one change that it allows.
-    let only_flags = MetadataChange { flags: None, ..*change } == MetadataChange::default();
-    if only_flags { Ok(()) } else { locks::expect_mutable(inode, true) }
+    let rest = MetadataChange { flags: None, is_counted: false, ..*change };
+    if rest == MetadataChange::default() { Ok(()) } else { locks::expect_mutable(inode, true) }
+}
+
+/// Refuses what the flags of the inode forbid. Who may append may say that it was changed now.
+fn expect_changeable(
+    inode: &InodeState,
+    change: &MetadataChange,
+    now: Timestamp,
+) -> Result<(), Error> {
+    if !change.sets_times_only() {
+        return locks::expect_mutable(inode, true);
+    }
+    if change.is_counted && change.access.is_none() && now < inode.core.ctime {
+        return Ok(());
+    }
+    let is_now = [change.access, change.modification].into_iter().flatten().all(|time| time == now);
+    locks::expect_mutable(inode, !is_now)
 }
 
 /// The mode of the inode after the change.
@@ -157,8 +182,11 @@ fn following_list(
     Ok(Some(list.to_xattr()))
 }
 
-/// Another owner's file has no capabilities.
-fn remove_capability(trans: &mut Transaction<'_>, inode: &mut InodeState) -> Result<(), Error> {
+/// Takes the capabilities of a file away, if it has any.
+pub(super) fn remove_capability(
+    trans: &mut Transaction<'_>,
+    inode: &mut InodeState,
+) -> Result<(), Error> {
     if inode.attr.is_none() {
         return Ok(());
     }

@@ -22,6 +22,7 @@ mod new_contents;
 mod parents;
 mod path;
 mod placement;
+mod privileges;
 mod rename;
 mod set_xattr;
 mod size_hint;
@@ -46,6 +47,7 @@ pub use new_contents::{DataWriter, FileMap, FileWriter, RangeClone, allocate_fil
 pub use parents::{Parent, parents};
 pub use path::{path_text, resolve};
 pub use placement::DataPlacement;
+pub use privileges::drop_privileges;
 pub use rename::{Name, RenameMode, rename, rename_leaving_whiteout};
 pub use set_xattr::{get_xattr, remove_xattr, set_xattr};
 pub use size_hint::{SizeHints, set_size_hints};
