@@ -41,6 +41,8 @@ pub(crate) const FOR_TESTS: &[Program] = &[
     program("fio", "fio"),
     program("mount", "mount"),
     program("losetup", "mount"),
+    program("mke2fs", "e2fsprogs"),
+    program("mkswap", "util-linux"),
     program("tar", "tar"),
     program("gzip", "gzip"),
     program("xz", "xz-utils"),

@@ -90,6 +90,12 @@ pub fn apply(
         applying.summary.entries += u64::from(!is_implicit);
         progress(applying.summary.entries, applying.summary.bytes);
     }
+    let removed = applying.summary.removed;
+    for path in layer.leftovers() {
+        let mark = Mark::Whiteout(path.clone());
+        applying.hide(&mark).map_err(|source| at(path, source))?;
+    }
+    applying.summary.removed = removed;
     applying.set_times()?;
     applying.summary.warnings = layer.warnings();
     Ok(applying.summary)

@@ -123,24 +123,25 @@ fn contents(options: &Options) -> Result<Option<Contents>, SourceError> {
 /// The entries for a pass. A description that could not be read has no tree, and none.
 fn walk(
     name: &Arc<str>,
+    format: DescriptionFormat,
     tree: Option<&Arc<Tree>>,
     options: &Options,
 ) -> Result<Box<dyn Batches>, SourceError> {
     let tree = tree.cloned().ok_or(SourceError::NotScanned)?;
-    Ok(Box::new(Walk::new(Arc::clone(name), tree, contents(options)?)))
+    Ok(Box::new(Walk::new(Arc::clone(name), format, tree, contents(options)?)))
 }
 
 impl Source for DescriptionSource {
     fn scan(&mut self, visit: &mut dyn FnMut(&Entry)) -> Result<(), SourceError> {
         self.read()?;
-        let Self { name, tree, options, passes, .. } = self;
-        passes.scan(|| walk(name, tree.as_ref(), options), &mut |entry| visit(&entry))
+        let Self { name, format, tree, options, passes, .. } = self;
+        passes.scan(|| walk(name, *format, tree.as_ref(), options), &mut |entry| visit(&entry))
     }
 
     fn next_entry(&mut self) -> Result<Option<Entry>, SourceError> {
         self.read()?;
-        let Self { name, tree, options, passes, .. } = self;
-        passes.next_entry(|| walk(name, tree.as_ref(), options))
+        let Self { name, format, tree, options, passes, .. } = self;
+        passes.next_entry(|| walk(name, *format, tree.as_ref(), options))
     }
 
     fn next_data(&mut self) -> Result<Option<Data>, SourceError> {

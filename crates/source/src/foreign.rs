@@ -32,6 +32,24 @@ pub enum ForeignKind {
     Table,
     /// An image of a disk in a format of its own: its bytes are not those of the disk.
     Container,
+    /// An archive of files that is no tar archive.
+    Archive,
+}
+
+impl ForeignKind {
+    /// What to do with it where a tree is wanted.
+    pub(crate) fn to_a_tree(self) -> &'static str {
+        match self {
+            Self::Volume | Self::FileSystem => "mount it or unpack it, and take the directory",
+            Self::Member | Self::Table => {
+                "attach it (losetup --partscan), mount what is in it, and take the directory"
+            }
+            Self::Container => {
+                "attach it (qemu-nbd --connect), mount what is in it, and take the directory"
+            }
+            Self::Archive => "unpack it, and take the directory",
+        }
+    }
 }
 
 impl fmt::Display for Foreign {
@@ -69,7 +87,7 @@ const fn labelled(
     Format { kind, name, marks, label: Some(label) }
 }
 
-use ForeignKind::{Container, FileSystem, Member, Table, Volume};
+use ForeignKind::{Archive, Container, FileSystem, Member, Table, Volume};
 
 /// The first that matches counts: a boot sector is also that of some file systems, and an image of a
 /// CD may have a partition table, too.
@@ -127,6 +145,12 @@ const FORMATS: &[Format] = &[
         "a member of a Linux RAID",
         &[(0, &[0xfc, 0x4e, 0x2b, 0xa9]), (4_096, &[0xfc, 0x4e, 0x2b, 0xa9])],
     ),
+    of(Archive, "a ZIP archive", &[(0, b"PK\x03\x04")]),
+    of(Archive, "a 7z archive", &[(0, b"7z\xbc\xaf\x27\x1c")]),
+    of(Archive, "a RAR archive", &[(0, b"Rar!\x1a\x07")]),
+    of(Archive, "a cpio archive", &[(0, b"070701"), (0, b"070702"), (0, b"070707")]),
+    of(Archive, "a Debian package", &[(0, b"!<arch>\ndebian-binary")]),
+    of(Archive, "an RPM package", &[(0, b"\xed\xab\xee\xdb")]),
     of(Table, "a partition table (GPT)", &[(512, b"EFI PART"), (4_096, b"EFI PART")]),
 ];
 

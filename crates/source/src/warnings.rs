@@ -6,7 +6,11 @@ pub struct Warnings {
     /// The archive ends behind a whole entry, but without the zero blocks that end an archive: more
     /// may have followed.
     pub no_end: bool,
-    /// Extended attributes that were left out: their names are in none of the namespaces of Linux.
+    /// Where a single zero block has more behind it, which is not read: it is the end of the archive for
+    /// tar, too.
+    pub lone_zero_block: Option<u64>,
+    /// Extended attributes that were left out: their names are in none of the namespaces of Linux, or
+    /// they are access control lists of NFS version 4.
     pub foreign_attributes: u64,
     /// The first of those, as "PATH: NAME", escaped.
     pub first_foreign: Option<String>,

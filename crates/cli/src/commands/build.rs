@@ -46,8 +46,8 @@ use uuid::Uuid;
 /// A description names files and their attributes: mtree(5) as bsdtar and mtree write it,
 /// composefs-dump(5), or a prototype file of mkfs.xfs -p. Contents come from a directory, --contents,
 /// in which symbolic links are not followed; what a line of mtree does not say is that of the file
-/// there. Sizes and digests in a description are compared. mtree and prototype files have no extended
-/// attributes, prototype files no times.
+/// there. Sizes and digests in a description are compared. mtree files have no extended attributes;
+/// prototype files have no times, and the extended attributes of the files that they name.
 ///
 /// With --on a layer is put on a volume that exists, through its journal, and whiteouts take away
 /// what they name. A layer that cannot be read, or does not fit the volume, changes nothing.
@@ -182,8 +182,8 @@ struct ContainerArgs {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Descriptions")]
 struct DescribedArgs {
-    /// The directory that has the contents of files. Paths in prototype files that are not absolute
-    /// are in it, too; without it they are in the current directory.
+    /// The directory that has the contents of files: all paths are below it. Prototype files without
+    /// it name files of this machine.
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     contents: Option<PathBuf>,
 
@@ -387,6 +387,12 @@ fn warn(warnings: &Warnings) {
         eprintln!(
             "warning: the archive has no blocks of zeros at its end; more may have followed, compare \
              it with its origin (--strict refuses such archives)"
+        );
+    }
+    if let Some(at) = warnings.lone_zero_block {
+        eprintln!(
+            "warning: the archive ends with a lone block of zeros at byte {at}, as tar takes it; what \
+             follows is left out (--strict refuses such archives)"
         );
     }
     if let Some(first) = &warnings.first_foreign {

@@ -3,7 +3,7 @@
 use super::digest::{Digest, Hasher};
 use super::error::{DescriptionError, DescriptionProblem};
 use crate::directory::Handle;
-use crate::{Entry, Metadata, Timestamp};
+use crate::{Entry, Metadata, Timestamp, Xattr};
 use rustix::io::Errno;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -66,6 +66,8 @@ pub(crate) struct Described {
     pub(crate) place: Place,
     pub(super) told: Told,
     pub(super) expected: Expected,
+    /// The extended attributes are those of the file with the contents.
+    pub(super) takes_xattrs: bool,
     pub(super) description: Arc<str>,
     pub(super) line: u64,
 }
@@ -95,6 +97,15 @@ impl Described {
         let metadata = self.told.over(file);
         self.entry.metadata = metadata.ok_or_else(|| self.fault(no_mode(self.path())))?;
         Ok(())
+    }
+
+    /// Gives the entry the attributes of the file with its contents, if it has them from there. Access
+    /// control lists are not: the mode is told.
+    pub(crate) fn take_xattrs(&mut self, mut xattrs: Vec<Xattr>) {
+        if self.takes_xattrs {
+            xattrs.retain(|xattr| !xattr.name.starts_with(b"system."));
+            self.entry.xattrs = xattrs;
+        }
     }
 
     /// Compares the size of the contents.

@@ -163,7 +163,7 @@ fn file(
         _ => {
             let contents = words.wanted("the path of the contents of a file")?;
             let named = Path::new(OsStr::from_bytes(&contents));
-            whence = if options.contents.is_some() && named.is_relative() {
+            whence = if options.contents.is_some() {
                 Whence::Below(path::of_components(contents.split(|&byte| byte == b'/'))?)
             } else {
                 Whence::Host(named.to_owned())

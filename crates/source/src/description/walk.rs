@@ -2,6 +2,7 @@
 
 use super::contents::{Contents, HostFiles};
 use super::described::{ContentsFile, Described, Place, contents_problem};
+use super::spec::DescriptionFormat;
 use super::tree::{File, Tree, Whence};
 use crate::directory::{Batch, Batches, Course, Work};
 use crate::entry::{Entry, Kind, Links};
@@ -16,8 +17,15 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    pub(super) fn new(description: Arc<str>, tree: Arc<Tree>, contents: Option<Contents>) -> Self {
-        let finder = Finder { description, tree, contents, host: HostFiles::default() };
+    pub(super) fn new(
+        description: Arc<str>,
+        format: DescriptionFormat,
+        tree: Arc<Tree>,
+        contents: Option<Contents>,
+    ) -> Self {
+        let takes_xattrs = format == DescriptionFormat::Prototype;
+        let host = HostFiles::default();
+        let finder = Finder { description, takes_xattrs, tree, contents, host };
         Self { finder, course: Course::default() }
     }
 }
@@ -32,6 +40,8 @@ impl Batches for Walk {
 /// Finds the files that names of the tree have their contents in.
 struct Finder {
     description: Arc<str>,
+    /// Files have the attributes of their contents, as `mkfs.xfs -p` takes them.
+    takes_xattrs: bool,
     tree: Arc<Tree>,
     contents: Option<Contents>,
     host: HostFiles,
@@ -72,6 +82,7 @@ impl Finder {
             place,
             told: file.told,
             expected: file.expected,
+            takes_xattrs: self.takes_xattrs,
             description: Arc::clone(&self.description),
             line: name.line,
         })))

@@ -5,6 +5,8 @@
 //!   attribute `trusted.overlay.opaque`. Below a file of the layer itself a mark hides nothing.
 //! - Other `trusted.overlay.` attributes are dropped, since overlayfs shows none; those by which it
 //!   finds contents elsewhere are refused.
+//! - Other names with `.wh..wh.` are those of aufs. They are left out; what lies below them are files
+//!   that other names of the layer link to.
 //! - In an eStargz layer the table of contents and the landmarks are no part of the tree.
 
 use super::error::{ImageProblem, Role};
@@ -17,6 +19,8 @@ use std::collections::btree_map;
 
 /// The name that makes its directory opaque.
 const OPAQUE: &[u8] = b".wh..wh..opq";
+/// What names begin with that aufs keeps for itself.
+const AUFS: &[u8] = b".wh..wh.";
 /// Attributes of overlayfs.
 const OVERLAY: &[u8] = b"trusted.overlay.";
 /// Those that say where contents are.
@@ -26,7 +30,12 @@ const STARGZ: [&[u8]; 3] = [b"stargz.index.json", b".prefetch.landmark", b".no.p
 
 /// Whether a path ends in the name of a mark.
 pub(super) fn is_mark(path: &EntryPath) -> bool {
-    path.split_last().is_some_and(|(_, name)| name.starts_with(WHITEOUT))
+    path.split_last().is_some_and(|(_, name)| name.starts_with(WHITEOUT) && !is_of_aufs(name))
+}
+
+/// Whether aufs keeps a name for itself.
+fn is_of_aufs(name: &[u8]) -> bool {
+    name.starts_with(AUFS) && name != OPAQUE
 }
 
 /// Whether an attribute is one of overlayfs.
@@ -49,6 +58,8 @@ pub(super) struct Layer {
     pub(super) tree: Tree,
     /// Names that are links to files below, by their directories. Some may have been replaced.
     pub(super) below: Vec<(NodeId, Box<[u8]>)>,
+    /// Names of aufs, which are not in the tree.
+    pub(super) aufs: Vec<EntryPath>,
     pub(super) warnings: Warnings,
 }
 
@@ -78,18 +89,17 @@ pub(super) fn read(
     options: &Options,
     go_on: &dyn Fn() -> bool,
 ) -> Result<Layer, LayerFault> {
-    let layer = Layer { tree: Tree::new(), below: Vec::new(), warnings: Warnings::default() };
+    let (tree, warnings) = (Tree::new(), Warnings::default());
+    let layer = Layer { tree, below: Vec::new(), aufs: Vec::new(), warnings };
     let mut reading =
         Reading { layer, role: name.role, index: name.index, last: (Vec::new(), ROOT) };
-    // Some tools make an archive of no entries without its end.
-    if region.length() > 0 {
-        let mut reader =
-            TarReader::headers_of(name.archive, region.clone(), options).content(Content::Layer);
-        while let Some(member) = reader.next_member()?.filter(|_| go_on()) {
-            reading.take(member)?;
-        }
-        reading.layer.warnings = reader.warnings().clone();
+    let mut reader =
+        TarReader::headers_of(name.archive, region.clone(), options).content(Content::Layer);
+    while let Some(member) = reader.next_member()?.filter(|_| go_on()) {
+        reading.take(member)?;
     }
+    reading.layer.warnings = reader.warnings().clone();
+    reading.leave_out_aufs();
     if is_stargz && let Some(root) = reading.layer.tree.directory_mut(ROOT) {
         for name in STARGZ {
             root.children.remove(name);
@@ -121,6 +131,9 @@ impl Reading {
             return self.directory(ROOT, entry, is_opaque, is_implicit);
         };
         let parent = self.parent(parent, path.as_bytes())?;
+        if is_of_aufs(name) {
+            self.layer.aufs.push(path.clone());
+        }
         match self.mark(name, path.as_bytes(), is_implicit)? {
             Some(Mark::Opaque) => {
                 self.children(parent).is_opaque = true;
@@ -164,6 +177,19 @@ impl Reading {
         Ok(())
     }
 
+    /// Takes the names of aufs away, to whose files other names link.
+    fn leave_out_aufs(&mut self) {
+        let tree = &mut self.layer.tree;
+        for path in &self.layer.aufs {
+            if let Some((parent, name)) = path.split_last()
+                && let Some(parent) = tree.resolve_directory(parent)
+                && let Some(directory) = tree.directory_mut(parent)
+            {
+                directory.children.remove(name);
+            }
+        }
+    }
+
     fn add(&mut self, node: Node) -> Result<NodeId, ImageProblem> {
         self.layer.tree.add(node).ok_or(ImageProblem::Entries(NodeId::MAX))
     }
@@ -195,6 +221,9 @@ impl Reading {
     ) -> Result<Option<Mark<'a>>, ImageProblem> {
         let (role, path) = (self.role, path.to_vec());
         let Some(hidden) = name.strip_prefix(WHITEOUT) else { return Ok(None) };
+        if is_of_aufs(name) {
+            return Ok(None);
+        }
         if is_implicit {
             return Err(ImageProblem::BelowWhiteout { role, path });
         }

@@ -32,6 +32,7 @@ pub struct LayerSource {
     source: TarSource,
     tree: Tree,
     below: Vec<(NodeId, Box<[u8]>)>,
+    aufs: Vec<EntryPath>,
 }
 
 impl LayerSource {
@@ -50,14 +51,14 @@ impl LayerSource {
         let region = source.keep()?;
         let name = LayerName { archive: &archive, role: Role::Layer(1), index: 0 };
         let read = layer::read(&name, &region, false, options, &|| true);
-        let Layer { tree, below, .. } = read.map_err(|fault| match fault {
+        let Layer { tree, below, aufs, .. } = read.map_err(|fault| match fault {
             LayerFault::Source(error) => error,
             LayerFault::Problem(problem) => {
                 Box::new(ImageError { image: archive.clone(), problem }).into()
             }
         })?;
         source.set_scanned(region);
-        Ok(Self { source, tree, below })
+        Ok(Self { source, tree, below, aufs })
     }
 
     /// All that the layer hides.
@@ -86,6 +87,12 @@ impl LayerSource {
             }
         });
         targets.map(|target| (target.clone(), self.hides(target))).collect()
+    }
+
+    /// Names that are no part of the tree, with all below them: entries of aufs, to whose files hard links
+    /// of the layer may be. They come among the entries, and are to be taken away behind the last.
+    pub fn leftovers(&self) -> &[EntryPath] {
+        &self.aufs
     }
 
     /// Bytes of data that the layer has, and its inodes.

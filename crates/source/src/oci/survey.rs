@@ -157,6 +157,7 @@ impl Survey {
         self.claims.extend(unpacked.claims);
         let (all, new) = (&mut self.warnings, std::mem::take(&mut layer.warnings));
         all.no_end |= new.no_end;
+        all.lone_zero_block = all.lone_zero_block.or(new.lone_zero_block);
         all.foreign_attributes += new.foreign_attributes;
         all.first_foreign = all.first_foreign.take().or(new.first_foreign);
         stack::put_on(&mut self.tree, layer, Role::Layer(self.layers.len()))

@@ -1,6 +1,7 @@
 //! Errors of an archive.
 
 use crate::entry::{MAX_DATA_RANGES, MAX_NAME, MAX_PATH, MAX_SYMLINK_TARGET};
+use crate::foreign::Foreign;
 use std::fmt;
 use std::io;
 
@@ -46,7 +47,8 @@ impl fmt::Display for TarError {
             write!(formatter, ", entry \"{}\"", entry.escape_ascii())?;
         }
         write!(formatter, ": {}", self.problem)?;
-        if self.offset < FIRST_HEADER && self.entry.is_none() {
+        let is_known = matches!(self.problem, Problem::Foreign(_));
+        if self.offset < FIRST_HEADER && self.entry.is_none() && !is_known {
             formatter.write_str(" (is this a tar archive? a source is one, or a directory)")?;
         }
         Ok(())
@@ -80,6 +82,15 @@ fn remedy(entry_type: u8) -> &'static str {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
+    /// It is something else.
+    #[error("this is {}, not a tar archive: {}", .0.name, .0.kind.to_a_tree())]
+    Foreign(Foreign),
+    /// It begins with zeros, and is no archive without entries.
+    #[error("this begins as an archive ends, with zeros, and is too long for one without entries")]
+    Zeros,
+    /// Symbolic links that lead to one another, or too far.
+    #[error("its path leads over more than {0} symbolic links of the archive, or becomes too long")]
+    Links(usize),
     /// The operating system or the decompressor failed.
     #[error("cannot read on: {0}; the archive is damaged or its storage fails, fetch it again")]
     Io(#[source] io::Error),
@@ -100,7 +111,9 @@ pub enum Problem {
         computed: u64,
     },
     /// A single zero block is followed by something else.
-    #[error("a lone zero block is followed by more data; the archive is damaged")]
+    #[error(
+        "a lone zero block is followed by more data, which tar does not read; the archive is damaged"
+    )]
     LoneZeroBlock,
     /// A numeric header field holds no number, or one that is out of range.
     #[error("header field {field} is no number in range: \"{}\"", value.escape_ascii())]

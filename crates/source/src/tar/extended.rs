@@ -48,8 +48,8 @@ impl Extended {
         }
         let next = self.next.get_or_insert_with(|| self.global.clone());
         match entry_type {
-            b'L' => next.path = Some(until_nul(content)),
-            b'K' => next.link_path = Some(until_nul(content)),
+            b'L' => next.long_name = Some(until_nul(content)),
+            b'K' => next.long_link_name = Some(until_nul(content)),
             _ => {
                 next.is_pax = true;
                 next.apply(&content)?;

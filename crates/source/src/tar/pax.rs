@@ -20,8 +20,11 @@ const SHOWN: usize = 100;
 /// What extended headers say about an entry.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Extensions {
-    pub(super) path: Option<Vec<u8>>,
-    pub(super) link_path: Option<Vec<u8>>,
+    path: Option<Vec<u8>>,
+    link_path: Option<Vec<u8>>,
+    /// GNU long names, which count where no record has the name.
+    pub(super) long_name: Option<Vec<u8>>,
+    pub(super) long_link_name: Option<Vec<u8>>,
     pub(super) size: Option<u64>,
     pub(super) uid: Option<u32>,
     pub(super) gid: Option<u32>,
@@ -35,7 +38,12 @@ pub(super) struct Extensions {
     access_list: Option<Vec<u8>>,
     default_list: Option<Vec<u8>>,
     xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// There is an access control list of NFS version 4, which no file of Linux's own has.
+    has_nfs4_list: bool,
 }
+
+/// The record of an access control list of NFS version 4.
+const NFS4_LIST: &[u8] = b"SCHILY.acl.ace";
 
 /// What GNU tar says about a sparse file in pax format, versions 0.0, 0.1 and 1.0.
 #[derive(Debug, Clone, Default)]
@@ -77,14 +85,7 @@ impl Extensions {
             b"SCHILY.devminor" => self.dev_minor = small(key, value)?,
             b"SCHILY.acl.access" => self.access_list = present(value),
             b"SCHILY.acl.default" => self.default_list = present(value),
-            b"SCHILY.acl.ace" => {
-                let (key, entry) = ("SCHILY.acl.ace", value[..value.len().min(SHOWN)].to_vec());
-                return Err(Problem::Acl {
-                    key,
-                    entry,
-                    reason: "is an NFSv4 list, not a POSIX one",
-                });
-            }
+            NFS4_LIST => self.has_nfs4_list = !value.is_empty(),
             // What follows has a name made up for it.
             b"GNU.volume.offset" => return Err(Problem::Continuation),
             // The value in the inode has the NUL that the record leaves out.
@@ -118,13 +119,26 @@ impl Extensions {
         Ok(())
     }
 
+    /// Takes out the name that replaces that of the header.
+    pub(super) fn take_path(&mut self) -> Option<Vec<u8>> {
+        self.path.take().or(self.long_name.take())
+    }
+
+    /// Takes out the target of a link that replaces that of the header.
+    pub(super) fn take_link_path(&mut self) -> Option<Vec<u8>> {
+        self.link_path.take().or(self.long_link_name.take())
+    }
+
     /// Takes out the attributes that are in no namespace, as other systems have them; their names.
     pub(super) fn take_foreign(&mut self) -> Vec<Vec<u8>> {
         let has_namespace = |name: &[u8]| NAMESPACES.iter().any(|space| name.starts_with(space));
         let foreign = self.xattrs.keys().filter(|name| !has_namespace(name)).cloned();
-        let foreign: Vec<_> = foreign.collect();
+        let mut foreign: Vec<_> = foreign.collect();
         for name in &foreign {
             self.xattrs.remove(name);
+        }
+        if std::mem::take(&mut self.has_nfs4_list) {
+            foreign.push(NFS4_LIST.to_vec());
         }
         foreign
     }

@@ -2,8 +2,15 @@
 //!
 //! Questions that the format leaves open are decided like this:
 //! - An archive ends with two zero blocks, or one at the end of the stream; one that ends behind a whole
-//!   entry without them gives a warning. What follows the end is read, so that a decompressor sees its
+//!   entry without them gives a warning, as does one with a single zero block and more behind it, which is
+//!   its end for GNU tar and bsdtar, too. What follows the end is read, so that a decompressor sees its
 //!   check sums, and ignored.
+//! - An archive without any entry is one if all of it is zeros, and no more than some records: any other
+//!   file that begins with zeros is something else.
+//! - Something below a symbolic link that came before is where the link leads, as when the archive is
+//!   unpacked: below the root, which is that of the archive.
+//! - Absolute names are refused unless they are to be stripped. In a layer the root is that of the image.
+//! - A name in a pax header counts, whatever GNU long name stands before or behind it.
 //! - Parents that do not come before their children are delivered as directories with mode 0755, owner
 //!   0:0 and the mtime of the first child.
 //! - A directory may come again, and its later entry replaces its metadata. Anything else that comes
@@ -27,13 +34,14 @@ use super::pax::Extensions;
 use super::seen::{Admitted, Seen, SeenPaths};
 use super::sparse::{self, MapText};
 use crate::entry::{MAX_DATA_RANGES, MAX_FILE_SIZE, MAX_SYMLINK_TARGET};
+use crate::foreign::{HEAD, recognise};
 use crate::region::Region;
 use crate::{
     Data, DataRange, Device, Entry, EntryPath, Kind, Links, Metadata, Options, Timestamp, Warnings,
     Xattr,
 };
 use std::collections::VecDeque;
-use std::io::Read;
+use std::io::{self, Read};
 use std::sync::Arc;
 
 type Result<T> = std::result::Result<T, Box<TarError>>;
@@ -59,6 +67,9 @@ pub(crate) enum Content {
 
 /// What the name of a whiteout in a layer begins with.
 pub(crate) const WHITEOUT: &[u8] = b".wh.";
+
+/// Most bytes of an archive without entries: some records of 10 KiB, or a long one of `tar -b`.
+const EMPTY: usize = 64 * 1024;
 
 /// A directory in an archive of `tar --listed-incremental`.
 const DUMPED_DIRECTORY: u8 = b'D';
@@ -241,24 +252,70 @@ impl TarReader {
 
     /// The next header; `None` after the blocks that end an archive.
     fn header<'a>(&mut self, block: &'a mut [u8; BLOCK]) -> Checked<Option<Header<'a>>> {
-        match self.bytes.read(block).map_err(io_problem)? {
+        let length = self.bytes.read(block).map_err(io_problem)?;
+        let is_first = self.at == 0;
+        match length {
+            // Some tools make a layer of no entries without its end.
+            0 if is_first && self.content == Content::Layer => return Ok(None),
             // Nothing at all is no archive.
-            0 if self.at > 0 && !self.options.strict => {
+            0 if !is_first && !self.options.strict => {
                 self.warnings.no_end = true;
                 return Ok(None);
             }
             0 => return Err(Problem::Truncated { missing: "the two zero blocks at its end" }),
             BLOCK => {}
-            _ => return Err(Problem::Truncated { missing: "it ends inside a header" }),
+            _ => {
+                let problem = Problem::Truncated { missing: "it ends inside a header" };
+                return Err(if is_first {
+                    self.otherwise(&block[..length], problem)
+                } else {
+                    problem
+                });
+            }
+        }
+        if is_first && *block == [0; BLOCK] {
+            return self.no_entries().map(|()| None);
         }
         if *block != [0; BLOCK] {
-            return Header::new(block).map(Some);
+            return match Header::new(block) {
+                Err(problem) if is_first => Err(self.otherwise(block, problem)),
+                header => header.map(Some),
+            };
         }
         let second = self.bytes.read(block).map_err(io_problem)?;
         if block[..second].iter().any(|&byte| byte != 0) {
-            return Err(Problem::LoneZeroBlock);
+            if self.options.strict {
+                return Err(Problem::LoneZeroBlock);
+            }
+            self.warnings.lone_zero_block = Some(self.at);
         }
         Ok(None)
+    }
+
+    /// Checks that an archive that begins with a block of zeros has nothing else.
+    fn no_entries(&mut self) -> Checked<()> {
+        let head = self.head(&[0; BLOCK]).map_err(io_problem)?;
+        match recognise(&head) {
+            Some(foreign) => Err(Problem::Foreign(foreign)),
+            None if head.len() <= EMPTY && head.iter().all(|byte| *byte == 0) => Ok(()),
+            None => Err(Problem::Zeros),
+        }
+    }
+
+    /// What is wrong with a file that does not begin as an archive does: its format, if that is known,
+    /// or `problem`.
+    fn otherwise(&mut self, first: &[u8], problem: Problem) -> Problem {
+        let head = self.head(first).unwrap_or_else(|_| first.to_vec());
+        recognise(&head).map_or(problem, Problem::Foreign)
+    }
+
+    /// The bytes by which a format is told, of which the `first` were read.
+    fn head(&mut self, first: &[u8]) -> io::Result<Vec<u8>> {
+        let mut head = first.to_vec();
+        head.resize(HEAD, 0);
+        let more = self.bytes.read(&mut head[first.len()..])?;
+        head.truncate(first.len() + more);
+        Ok(head)
     }
 
     /// Reads to the end of the stream: decompressors verify there, and a writer into a pipe is not cut off.
@@ -292,11 +349,13 @@ impl TarReader {
     /// then only its data in `file` is left to skip.
     fn entry(&mut self, header: &Header<'_>) -> Checked<bool> {
         let mut extensions = self.extended.take();
-        let raw = extensions.sparse.name.take().or(extensions.path.take());
+        let raw = extensions.sparse.name.take().or(extensions.take_path());
         let raw = raw.unwrap_or_else(|| header.name());
         self.name = Some(raw.clone());
-        let path = clean(&raw, self.options.strip_absolute)?;
-        let link = extensions.link_path.take().unwrap_or_else(|| header.link_name().to_vec());
+        let path = self.clean(&raw)?;
+        let hides_nothing = self.hides_nothing(&path);
+        let path = if hides_nothing { path } else { self.seen.resolve(path)? };
+        let link = extensions.take_link_path().unwrap_or_else(|| header.link_name().to_vec());
         let mut stored = extensions.size.map_or_else(|| header.size(), Ok)?;
         let device = |extensions: &Extensions| -> Checked<Device> {
             let (major, minor) = (extensions.dev_major, extensions.dev_minor);
@@ -332,7 +391,7 @@ impl TarReader {
             Body::Other(kind) => kind,
         };
         if self.options.exclude.prunes(path.as_bytes(), kind == Kind::Directory, false)
-            || self.hides_nothing(&path)
+            || hides_nothing
         {
             return Ok(false);
         }
@@ -357,6 +416,8 @@ impl TarReader {
         let directory = kind == Kind::Directory;
         let links = if directory { Links::Single } else { Links::Several };
         let replaces = self.register(&path, directory, mtime)?;
+        self.seen
+            .set_link(&path, if let Kind::Symlink(target) = &kind { Some(target) } else { None });
         let entry = Entry { path, kind, metadata, xattrs, links, replaces };
         let data = self.bytes.position();
         self.ready.push_back(Member { entry, is_implicit: false, data });
@@ -466,7 +527,12 @@ impl TarReader {
         if !is_pax {
             *stored = 0;
         }
-        Ok(Body::Other(Kind::HardLink(clean(link, self.options.strip_absolute)?)))
+        Ok(Body::Other(Kind::HardLink(self.seen.resolve(self.clean(link)?)?)))
+    }
+
+    /// The path of a name or of the target of a hard link.
+    fn clean(&self, raw: &[u8]) -> Checked<EntryPath> {
+        clean(raw, self.options.strip_absolute || self.content == Content::Layer)
     }
 
     /// Records the path and puts the parents that are missing into `ready`. Whether something was

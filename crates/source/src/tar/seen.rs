@@ -6,6 +6,7 @@
 
 use super::error::Problem;
 use crate::EntryPath;
+use crate::entry::MAX_NAME;
 use rustc_hash::FxBuildHasher;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -36,7 +37,14 @@ pub(super) struct SeenPaths {
     hashes: RandomState,
     /// The parent of the last path, which is a directory: most often that of the next path too.
     parent: Vec<u8>,
+    /// Where the symbolic links lead.
+    links: HashMap<[u64; 2], Box<[u8]>, FxBuildHasher>,
 }
+
+/// Most symbolic links on the way to a path, as in Linux.
+const MAX_LINKS: usize = 40;
+/// Most bytes of a path that leads over symbolic links, as in Linux.
+const MAX_LINKED_PATH: usize = 4096;
 
 impl SeenPaths {
     fn get(&self, path: &[u8]) -> Option<Seen> {
@@ -69,6 +77,59 @@ impl SeenPaths {
         }
         self.paths.insert(hash, seen);
         Ok(Admitted { missing, replaces: false })
+    }
+
+    /// Notes that a path is a symbolic link with this target, or none.
+    pub(super) fn set_link(&mut self, path: &EntryPath, target: Option<&[u8]>) {
+        match target {
+            Some(target) => drop(self.links.insert(self.hash(path.as_bytes()), target.into())),
+            None if self.links.is_empty() => {}
+            None => drop(self.links.remove(&self.hash(path.as_bytes()))),
+        }
+    }
+
+    /// Where a path is when the symbolic links above it are followed, as when the archive is unpacked
+    /// below its root.
+    pub(super) fn resolve(&self, path: EntryPath) -> Result<EntryPath, Problem> {
+        match path.split_last() {
+            Some((parent, name)) if !self.links.is_empty() && parent != self.parent => {
+                let real = self.resolve_parent(parent)?;
+                Ok(if real == parent { path } else { EntryPath::from_checked(real).join(name) })
+            }
+            _ => Ok(path),
+        }
+    }
+
+    fn resolve_parent(&self, parent: &[u8]) -> Result<Vec<u8>, Problem> {
+        let mut real = Vec::with_capacity(parent.len());
+        // From the last to the next.
+        let mut names: Vec<&[u8]> = parent.rsplit(|&byte| byte == b'/').collect();
+        let mut followed = 0;
+        while let Some(name) = names.pop() {
+            let above = real.len();
+            match name {
+                b"" | b"." => continue,
+                b".." => {
+                    real.truncate(real.iter().rposition(|&byte| byte == b'/').unwrap_or(0));
+                    continue;
+                }
+                _ if above > 0 => real.push(b'/'),
+                _ => {}
+            }
+            real.extend_from_slice(name);
+            if let Some(target) = self.links.get(&self.hash(&real)) {
+                followed += 1;
+                real.truncate(if target.starts_with(b"/") { 0 } else { above });
+                names.extend(target.rsplit(|&byte| byte == b'/'));
+            }
+            if followed > MAX_LINKS || followed > 0 && real.len() > MAX_LINKED_PATH {
+                return Err(Problem::Links(MAX_LINKS));
+            }
+            if name.len() > MAX_NAME {
+                return Err(Problem::NameLength(name.len()));
+            }
+        }
+        Ok(real)
     }
 
     /// Which of the path and its parents have not come, from the top down.
@@ -136,6 +197,33 @@ mod tests {
         assert_eq!(missing(path("a/b/d"), seen(512, false)), []);
         assert_eq!(missing(path("a/b"), seen(1024, true)), []);
         assert_eq!(missing(EntryPath::root(), seen(1536, true)), []);
+    }
+
+    #[test]
+    fn links_above_a_path_are_followed_below_the_root() {
+        let mut paths = SeenPaths::default();
+        for (name, target) in [
+            ("lib", "usr/lib"),
+            ("usr/lib", "./lib64/"),
+            ("out", "../../../etc"),
+            ("whole", "/usr/lib/x"),
+            ("loop", "loop/more"),
+        ] {
+            paths.set_link(&path(name), Some(target.as_bytes()));
+        }
+        for (name, real) in [
+            ("lib/f", "usr/lib64/f"),
+            ("lib", "lib"),
+            ("usr/lib/d/f", "usr/lib64/d/f"),
+            ("out/f", "etc/f"),
+            ("whole/f", "usr/lib64/x/f"),
+            ("liberty/f", "liberty/f"),
+        ] {
+            assert_eq!(paths.resolve(path(name)).unwrap(), path(real));
+        }
+        assert!(matches!(paths.resolve(path("loop/f")), Err(Problem::Links(_))));
+        paths.set_link(&path("lib"), None);
+        assert_eq!(paths.resolve(path("lib/f")).unwrap(), path("lib/f"));
     }
 
     #[test]

@@ -274,6 +274,30 @@ fn symbolic_links_in_the_contents_are_not_followed() {
     refused(Prototype, words, base, &["line 2", "symbolic link on the way"]);
 }
 
+/// A whole path is one below the directory of contents, in all languages: no description reaches
+/// another file of the machine.
+#[test]
+fn whole_paths_stay_below_the_contents() {
+    let home = contents();
+    let outside = scratch();
+    let secret = outside.path().join("secret");
+    fs::write(&secret, "secret").unwrap();
+    let secret = secret.display();
+    for (format, text) in [
+        (Mtree, format!("./f type=file mode=644 contents={secret}\n")),
+        (Composefs, format!("/ 0 40755 2 0 0 0 0.0 - - -\n/f 6 100644 1 0 0 0 0.0 {secret} - -\n")),
+        (Prototype, format!("x 0 0 d--755 0 0\nf ---644 0 0 {secret}\n$\n")),
+    ] {
+        let place = format!("{}{secret}", home.path().display());
+        refused(format, &text, Some(home.path()), &[&place, "no regular file"]);
+        let below = text.replace(&secret.to_string(), "/dir/sub/deep").replace("/f 6", "/f 4");
+        let all = entries(format, &below, Some(home.path()));
+        assert_eq!(all.last().unwrap().contents(), b"deep", "{below}");
+    }
+    let text = format!("./f type=file mode=644 contents={secret}\n");
+    refused(Mtree, &text, None, &["\"f\" has contents", "--contents DIR"]);
+}
+
 #[test]
 fn cycles_of_symbolic_links_are_kept_and_nothing_is_below_them() {
     let text = "./a type=link mode=777 link=b\n./b type=link mode=777 link=a\n";
@@ -400,7 +424,7 @@ fn wrong_lines_of_composefs() {
 #[test]
 fn prototype_files() {
     let home = contents();
-    let absolute = home.path().join("dir/sub/deep").display().to_string();
+    let absolute = "/dir/sub/deep";
     let text = format!(
         "/stand/diskboot\n4872 110\nd--777 3 1\n\
          usr d--755 0 0\n sh -ug755 0x10 010 {absolute}\n a:b ---644 1 2 file\n ken d--750 6 1\n $\n\

@@ -519,7 +519,8 @@ fn warnings_are_told_after_each_pass() {
         ("LIBARCHIVE.xattr.com.apple.provenance", b"Zm9v"),
         ("SCHILY.xattr.user.kept", b"2"),
     ];
-    let archive = Archive::default().pax(&foreign).file("f", b"data");
+    let nfs4: [(&str, &[u8]); 1] = [("SCHILY.acl.ace", b"owner@:rw-p--aARWcCos:-------:allow")];
+    let archive = Archive::default().pax(&foreign).file("f", b"data").pax(&nfs4).file("g", b"");
     let (cut, whole) = (archive.bytes.clone(), archive.end());
     for (bytes, no_end) in [(&cut, true), (&whole, false)] {
         let path = write(&work, bytes);
@@ -527,10 +528,9 @@ fn warnings_are_told_after_each_pass() {
         assert_eq!(source.warnings(), Warnings::default());
         let expected = Warnings {
             no_end,
-            foreign_attributes: 2,
+            foreign_attributes: 3,
             first_foreign: Some("f: com.apple.provenance".into()),
-            description: Vec::new(),
-            rules: Vec::new(),
+            ..Warnings::default()
         };
         source.scan(&mut |_| {}).unwrap();
         assert_eq!(source.warnings(), expected);

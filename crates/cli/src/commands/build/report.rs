@@ -63,7 +63,8 @@ impl Report {
             bytes: summary.bytes,
             shared_bytes: summary.shared_bytes,
             clamped_times: summary.clamped_times,
-            archive_without_end: summary.warnings.no_end,
+            archive_without_end: summary.warnings.no_end
+                || summary.warnings.lone_zero_block.is_some(),
             attributes_left_out: summary.warnings.foreign_attributes,
             rule_warnings: summary.warnings.rules.clone(),
             image_bytes: summary.image_bytes,

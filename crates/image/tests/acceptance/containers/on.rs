@@ -1,6 +1,7 @@
 //! A layer put on a volume: the same tree as from all layers at once.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use undercroft_source::oci::LayerSource;
 use undercroft_xfs::Volume;
 use undercroft_xfs::volume::LiveOptions;
 
+use super::image::{Form, Layout};
 use super::layer::Layer;
 use super::unpacked::merged;
 use crate::judged::{build, chain};
@@ -64,6 +66,51 @@ fn layers_one_by_one_are_what_overlays_show() {
         let options = Options { holes: Holes::Ignore, ..Options::default() };
         let found = compare(&overlay, mount.path(), &options).unwrap();
         assert!(found.same(), "{name}: {found:?}");
+        mount.unmount().unwrap();
+    }
+}
+
+/// Layers without entries, of any length that tools give them, and names that aufs keeps for itself: what
+/// other names link to stays.
+#[test]
+fn layers_of_old_tools_are_what_they_were_meant_to_be() {
+    if !kernel::available_or_report("image::containers::layers_of_old_tools") {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let base = Layer::at(5).directory("./", 0o755).directory("a/", 0o755).file("a/one", b"one");
+    let aufs = Layer::at(9)
+        .directory(".wh..wh.plnk/", 0o700)
+        .file(".wh..wh.plnk/12.34", b"linked")
+        .directory(".wh..wh.orph/", 0o700)
+        .mark(".wh..wh.aufs")
+        .link("a/two", ".wh..wh.plnk/12.34")
+        .link("three", ".wh..wh.plnk/12.34")
+        .mark("a/.wh.one");
+    let empty = [Vec::new(), vec![0; 512], vec![0; 1024], vec![0; 10240]];
+    let [one, other] = ["on", "at once"].map(|name| home.path().join(name));
+    fs::create_dir(&one).unwrap();
+    let layers = [&[base.clone().end()][..], &empty, &[aufs.clone().end()]].concat();
+    let summary = stacked(&one, &layers).unwrap();
+    assert_eq!((summary.removed, summary.bytes), (1, 6));
+    let forms: Vec<_> = layers.iter().map(|layer| (Form::Plain, layer.clone())).collect();
+    let layout = Layout::of(&other.join("layout"), &forms);
+    build(&PackOptions::new(SourceSpec::Path(layout.path), other.join("image"))).unwrap();
+    for image in [one.join("image"), other.join("image")] {
+        Xfsprogs::newest().unwrap().repair_check(&image).unwrap();
+        let mount = LoopMount::new(&image, Access::ReadOnly, &[]).unwrap();
+        let names = |directory: &Path| {
+            let names = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name());
+            let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+            names.sort();
+            names
+        };
+        assert_eq!(names(mount.path()), ["a", "three"]);
+        assert_eq!(names(&mount.path().join("a")), ["two"]);
+        let [two, three] = ["a/two", "three"].map(|name| mount.path().join(name));
+        assert_eq!(fs::read(&two).unwrap(), b"linked");
+        let [two, three] = [two, three].map(|path| path.metadata().unwrap());
+        assert_eq!((two.ino(), two.nlink()), (three.ino(), 2));
         mount.unmount().unwrap();
     }
 }

@@ -58,7 +58,7 @@ type Stack = (&'static str, Judges, Vec<Layer>);
 
 /// The stacks.
 fn stacks() -> Vec<Stack> {
-    [whiteouts(), opaque(), links(), kinds()].concat()
+    [whiteouts(), opaque(), links(), kinds(), roots()].concat()
 }
 
 fn top() -> Layer {
@@ -293,6 +293,41 @@ fn kinds() -> Vec<Stack> {
             vec![base(), upper().file("setuid/n", b"n").file("s/n", b"n")],
         ),
         ("a layer without entries", OverlayAndUmoci, vec![base(), upper(), top().file("n", b"n")]),
+    ]
+}
+
+/// Names that begin at the root of the image, and names over symbolic links of their own layer.
+fn roots() -> Vec<Stack> {
+    vec![
+        (
+            "whole names, as kaniko writes them",
+            OverlayAndUmoci,
+            vec![
+                base(),
+                upper()
+                    .directory("/", 0o750)
+                    .directory("/k/", 0o711)
+                    .file("/k/one", b"k")
+                    .link("k/two", "/k/one")
+                    .link("/k/three", "k/two")
+                    .mark("/a/.wh.one"),
+            ],
+        ),
+        (
+            "directories that are links",
+            OverlayAndUmoci,
+            vec![
+                base(),
+                upper()
+                    .directory("usr/", 0o755)
+                    .directory("usr/lib/", 0o755)
+                    .symlink("lib", "usr/lib")
+                    .file("lib/x.so", b"x")
+                    .link("usr/y.so", "lib/x.so")
+                    .directory("lib/d/", 0o700)
+                    .file("lib/d/in", b"in"),
+            ],
+        ),
     ]
 }
 

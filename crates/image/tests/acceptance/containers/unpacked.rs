@@ -92,10 +92,14 @@ fn members(tar: &[u8]) -> Vec<Member> {
             }
         }
         let path = String::from_utf8(entry.path_bytes().into_owned()).unwrap();
-        let path = path.trim_start_matches("./").trim_end_matches('/').to_owned();
+        // In a layer the root is that of the image.
+        let path = path.trim_start_matches("./").trim_matches('/').to_owned();
         let target = entry.link_name_bytes().map(std::borrow::Cow::into_owned).unwrap_or_default();
-        let target = String::from_utf8(target).unwrap();
+        let mut target = String::from_utf8(target).unwrap();
         let header = entry.header().clone();
+        if header.entry_type() == tar::EntryType::Link {
+            target = target.trim_start_matches('/').to_owned();
+        }
         let mut data = Vec::new();
         entry.read_to_end(&mut data).unwrap();
         members.push(Member { path, header, target, data, mtime, xattrs });

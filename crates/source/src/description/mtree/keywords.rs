@@ -3,10 +3,8 @@
 use super::super::digest::{Algorithm, Digest};
 use super::super::error::DescriptionProblem;
 use super::super::notes::Notes;
-use super::values::{
-    Elsewhere, Type, decimal, device, elsewhere, kind, mode, names_tag, narrow, text, time,
-};
-use crate::{Device, ModeChange, Timestamp};
+use super::values::{Type, contents, decimal, device, kind, mode, names_tag, narrow, text, time};
+use crate::{Device, EntryPath, ModeChange, Timestamp};
 use std::sync::Arc;
 
 /// What a line says, or a line of defaults.
@@ -32,7 +30,7 @@ pub(super) struct Rare {
     pub(super) gname: Option<Arc<[u8]>>,
     pub(super) link: Option<Vec<u8>>,
     pub(super) device: Option<Device>,
-    pub(super) contents: Option<Elsewhere>,
+    pub(super) contents: Option<EntryPath>,
     /// A digest that is not computed here.
     pub(super) unknown_digest: Option<&'static [u8]>,
     pub(super) nlink: Option<u64>,
@@ -70,7 +68,7 @@ impl Keywords {
             }
             b"link" => self.rare_mut().link = Some(text("link", value)?),
             b"device" => self.rare_mut().device = Some(device(value)?),
-            b"contents" => self.rare_mut().contents = Some(elsewhere(value)?),
+            b"contents" => self.rare_mut().contents = Some(contents(value)?),
             b"nlink" => self.rare_mut().nlink = Some(number("nlink")?),
             b"inode" => self.rare_mut().inode = Some(value.to_vec()),
             b"resdevice" => self.rare_mut().resdevice = Some(value.to_vec()),

@@ -8,7 +8,7 @@ use super::super::error::{DescriptionProblem, cut};
 use super::super::notes::Notes;
 use super::super::tree::{Draft, File, FileId, Whence};
 use super::keywords::{Keywords, Rare};
-use super::values::{Elsewhere, Type};
+use super::values::Type;
 use crate::entry::{Kind, MAX_FILE_SIZE};
 use crate::{Device, EntryPath};
 use rustc_hash::FxHashMap;
@@ -102,21 +102,20 @@ impl<'a> Settling<'a> {
         &mut self,
         path: &EntryPath,
         keywords: &Keywords,
-        elsewhere: Option<Elsewhere>,
+        elsewhere: Option<EntryPath>,
         kind: &Kind,
     ) -> Result<Option<Whence>, DescriptionProblem> {
         let is_regular = matches!(kind, Kind::Regular { .. });
         let Some(contents) = self.contents.as_deref_mut() else {
-            return match elsewhere.filter(|_| is_regular) {
-                Some(Elsewhere::Host(file)) => Ok(Some(Whence::Host(file))),
-                None if !is_regular || keywords.size == Some(0) => Ok(Some(Whence::Nowhere)),
+            return match elsewhere {
+                _ if !is_regular => Ok(Some(Whence::Nowhere)),
+                None if keywords.size == Some(0) => Ok(Some(Whence::Nowhere)),
                 _ if keywords.is_optional => Ok(None),
                 _ => Err(DescriptionProblem::NoContents { path: cut(path.as_bytes()) }),
             };
         };
         let whence = match elsewhere.filter(|_| is_regular) {
-            Some(Elsewhere::Host(file)) => return Ok(Some(Whence::Host(file))),
-            Some(Elsewhere::Below(file)) => Whence::Below(file),
+            Some(file) => Whence::Below(file),
             None => Whence::AtPath,
         };
         let place = if let Whence::Below(file) = &whence { file } else { path };

@@ -4,9 +4,6 @@ use super::super::error::DescriptionProblem;
 use super::super::escape::unvis;
 use super::super::{device_of_number, path};
 use crate::{Device, EntryPath, ModeChange, Timestamp};
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
 
 /// What an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,13 +15,6 @@ pub(super) enum Type {
     File,
     Link,
     Socket,
-}
-
-/// Where `contents=` says that contents are.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Elsewhere {
-    Below(EntryPath),
-    Host(PathBuf),
 }
 
 /// What a tag begins with that names of one file share.
@@ -103,13 +93,10 @@ pub(in super::super) fn c_number(text: &str) -> Option<u64> {
     is_number.then(|| u64::from_str_radix(digits, radix).ok()).flatten()
 }
 
-pub(super) fn elsewhere(value: &[u8]) -> Result<Elsewhere, DescriptionProblem> {
+/// Where contents are below the directory of contents, which is the root for a whole path, too.
+pub(super) fn contents(value: &[u8]) -> Result<EntryPath, DescriptionProblem> {
     let decoded = text("contents", value)?;
-    if decoded.first() == Some(&b'/') {
-        return Ok(Elsewhere::Host(OsString::from_vec(decoded).into()));
-    }
-    let below = path::of_components(decoded.split(|&byte| byte == b'/'))?;
-    Ok(Elsewhere::Below(below))
+    path::of_components(decoded.split(|&byte| byte == b'/'))
 }
 
 pub(super) fn names_tag(value: &[u8]) -> Option<Vec<u8>> {

@@ -113,6 +113,7 @@ impl<S: Sink> Reader<'_, S> {
                 ranges(&fd, &path, size)?
             }
         };
+        described.take_xattrs(xattrs);
         described.entry.kind = Kind::Regular { size, data: data.clone() };
         self.push_entry(described.entry.clone(), None)?;
         match file {
