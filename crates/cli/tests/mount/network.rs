@@ -89,6 +89,45 @@ fn a_program_runs_in_a_volume_behind_a_server_of_our_own() {
     assert_eq!(succeeds(Command::new(PROGRAM).arg("cat").arg(&disk).arg("/file")), "content\n");
 }
 
+/// A mount keeps its own copy of what it changes: nothing may change it beside.
+#[test]
+fn a_volume_behind_a_server_of_our_own_has_one_writer() {
+    let home = tempfile::tempdir().unwrap();
+    let disk = volume(home.path());
+    let mut server = NbdServer::undercroft(Path::new(PROGRAM), &[&disk]).unwrap();
+    let uri = server.uri("disk", &[]);
+    let mount = ServedMount::new(Path::new(PROGRAM), Path::new(&uri), &[]).unwrap();
+    write(&mount.path().join("one"), 1).unwrap();
+    let name = disk.display().to_string();
+    let commands: [&[&str]; 5] = [
+        &["shrink", "--size", "min", &uri],
+        &["put", &uri, "/etc/services", "/other"],
+        &["build", "--force", "/etc/apt", &uri],
+        &["replay", &uri],
+        // What lies behind the server, too.
+        &["put", &name, "/etc/services", "/other"],
+    ];
+    for command in commands {
+        let output = Command::new(PROGRAM).args(command).output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{command:?}: {message}");
+        let expected =
+            ["another client changes it: end that first", "is in use by another program"];
+        assert!(expected.iter().any(|text| message.contains(text)), "{command:?}: {message}");
+    }
+    // Reading is no matter, and the kernel's copy is whole.
+    succeeds(Command::new(PROGRAM).args(["check", "--no-replay", &uri]));
+    write(&mount.path().join("two"), 2).unwrap();
+    mount.unmount().unwrap();
+    succeeds(Command::new(PROGRAM).args(["put", &uri, "/etc/services", "/other"]));
+    server.stop().unwrap();
+    Xfsprogs::newest().unwrap().repair_check(&disk).unwrap();
+    for (file, byte) in [("/one", 1), ("/two", 2)] {
+        let found = Command::new(PROGRAM).args(["cat", &name, file]).output().unwrap();
+        assert!(found.stdout == vec![byte; 300_000], "{file}");
+    }
+}
+
 #[test]
 fn a_volume_whose_server_stays_away_is_read_only_at_the_limit() {
     let home = tempfile::tempdir().unwrap();

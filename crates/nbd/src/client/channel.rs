@@ -371,7 +371,7 @@ mod tests {
     /// A peer, and the receiver of what it writes, with the socket.
     fn pair() -> (UnixStream, Arc<Socket>, Receiver) {
         let (peer, own) = UnixStream::pair().unwrap();
-        let socket = Arc::new(Socket::Unix(own));
+        let socket = Arc::new(Socket::from(own));
         let receiver = plain(&socket).0;
         (peer, socket, receiver)
     }

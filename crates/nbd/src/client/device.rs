@@ -18,7 +18,7 @@ use undercroft_block::{
 use super::error::ClientError;
 use super::facts::Facts;
 use super::handshake::{Dialer, ExportInfo};
-use super::keeper::{Keeper, STEP_LIMIT};
+use super::keeper::Keeper;
 use super::options::ClientOptions;
 use super::seat::{Ended, Seat};
 use super::state::{Phase, Shared};
@@ -54,16 +54,17 @@ pub struct NbdQueue {
 const SHORT: u64 = 64 << 10;
 
 impl NbdDriver {
-    /// Opens the export that `uri` names. Nothing is tried twice here: a server that is not there is
-    /// an error.
+    /// Opens the export that `uri` names, in the time of its [`ClientOptions::timeout`]. Nothing is tried
+    /// twice here: a server that is not there is an error. Unless it is `read_only`, an undercroft that
+    /// serves it lets nothing else change it.
     ///
     /// # Errors
     /// The export cannot be used, or is read-only and `read_only` is not set.
     pub fn open(uri: &Uri, read_only: bool) -> Result<Self, ClientError> {
         let options = ClientOptions::of(uri)?;
-        let limit = options.timeout.min(STEP_LIMIT);
-        let dialer = Dialer::new(uri.clone())?;
-        let mut first = dialer.open(limit)?;
+        let deadline = Instant::now() + options.timeout;
+        let dialer = Dialer::new(uri.clone(), read_only)?;
+        let mut first = dialer.open(deadline)?;
         let is_read_only = first.terms.is_read_only();
         if is_read_only && !read_only {
             return Err(ClientError::ReadOnly { uri: uri.to_string() });
@@ -75,8 +76,8 @@ impl NbdDriver {
             ports.map(|_| Seat::new()).collect::<Result<_, _>>().map_err(thread)?;
         let shared = Arc::new(Shared::new(dialer, options, facts, &watchers));
         let failed = |source| ClientError::Handshake { uri: uri.to_string(), source };
-        first.learn_zeroes(&facts, &shared.zeroes).map_err(failed)?;
-        let connections = shared.dialer.join(first, &facts, options.connections, limit)?;
+        first.learn_zeroes(&facts, &shared.zeroes, deadline).map_err(failed)?;
+        let connections = shared.dialer.join(first, &facts, options.connections, deadline)?;
 
         // Made before its threads, so that one that cannot start stops the others.
         let driver = Self { shared, threads: Mutex::default() };
@@ -134,8 +135,8 @@ pub fn open(
 /// # Errors
 /// The server cannot be reached, or does not list its exports.
 pub fn list(uri: &Uri) -> Result<Vec<ExportInfo>, ClientError> {
-    let limit = ClientOptions::of(uri)?.timeout.min(STEP_LIMIT);
-    Dialer::new(uri.clone())?.dial(limit)?.list()
+    let deadline = Instant::now() + ClientOptions::of(uri)?.timeout;
+    Dialer::new(uri.clone(), true)?.dial(deadline)?.list(deadline)
 }
 
 impl Driver for NbdDriver {

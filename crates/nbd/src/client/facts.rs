@@ -12,6 +12,11 @@ const LONGEST: u64 = 256 << 10;
 const STEP: u64 = 1 << 30;
 /// Most pieces of memory in a request.
 const SEGMENTS: usize = 1024;
+/// Abilities that have to do with changes.
+const CHANGES: TransmissionFlags = TransmissionFlags::READ_ONLY
+    .union(TransmissionFlags::SEND_TRIM)
+    .union(TransmissionFlags::SEND_WRITE_ZEROES)
+    .union(TransmissionFlags::SEND_FAST_ZERO);
 
 /// An export, as a device sees it.
 #[derive(Clone, Copy, Debug)]
@@ -93,8 +98,11 @@ impl Facts {
         if old.size != new.size {
             return Some(format!("it had {} bytes and has {} now", old.size, new.size));
         }
-        if old.flags != new.flags {
-            let (old, new) = (old.flags.bits(), new.flags.bits());
+        // Nothing is changed here, and the server may forbid that while another client changes the export.
+        let unused = if self.read_only { CHANGES } else { TransmissionFlags::empty() };
+        let (was, is) = (old.flags - unused, new.flags - unused);
+        if was != is {
+            let (old, new) = (was.bits(), is.bits());
             return Some(format!("its flags were {old:#06x} and are {new:#06x} now"));
         }
         let fits = u64::from(now.sizes.minimum) <= self.block

@@ -1,28 +1,33 @@
 //! From a socket to an export: what both sides agree on before requests.
 
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, IoSlice, Read};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::channel::{self, Receiver, Sender};
 use super::error::ClientError;
 use super::socket::Socket;
 use super::tls::Tls;
 use crate::protocol::{
-    BASE_ALLOCATION, BlockSizes, ClientFlags, ClientOption, Dialect, Export, Greeting,
-    HandshakeFlags, Info, InfoKind, InfoRequest, MAX_OPTION_DATA, MetaContextRequest,
-    OPTION_REPLY_HEADER, OptionCode, OptionError, OptionReply, OptionReplyHeader, ProtocolError,
-    TransmissionFlags, Uri,
+    BASE_ALLOCATION, BlockSizes, ClientFlags, ClientOption, Dialect, Export, Greeting, Info,
+    InfoKind, InfoRequest, MAX_OPTION_DATA, MetaContextRequest, OPTION_REPLY_HEADER, OptionCode,
+    OptionError, OptionReply, OptionReplyHeader, ProtocolError, TransmissionFlags, Uri, WRITER,
 };
 
 /// Most answers to one option: exports in a list.
 const MAX_REPLIES: usize = 1 << 16;
+
+/// One connection takes no longer to make.
+const DIAL_LIMIT: Duration = Duration::from_secs(10);
 
 /// How to reach an export.
 #[derive(Clone, Debug)]
 pub(super) struct Dialer {
     pub(super) uri: Uri,
     pub(super) tls: Option<Tls>,
+    /// How it names itself where it is to be the only one that changes the export.
+    writer: Option<String>,
 }
 
 /// A connection before the choice of an export.
@@ -31,6 +36,7 @@ pub(super) struct Haggle {
     pub(super) socket: Arc<Socket>,
     pub(super) receiver: Receiver,
     pub(super) sender: Sender,
+    flags: ClientFlags,
 }
 
 /// A connection on which requests may be sent.
@@ -73,21 +79,26 @@ pub struct ExportInfo {
 }
 
 impl Dialer {
-    pub(super) fn new(uri: Uri) -> Result<Self, ClientError> {
+    /// One for the export of `uri`, which is going to be changed unless it is `read_only`.
+    pub(super) fn new(uri: Uri, read_only: bool) -> Result<Self, ClientError> {
         let tls = Tls::of(&uri)?;
-        Ok(Self { uri, tls })
+        let writer = (!read_only).then(|| WRITER.to_owned() + &unique());
+        Ok(Self { uri, tls, writer })
     }
 
-    /// Connects, and agrees on encryption. No step takes longer than `limit`.
-    pub(super) fn dial(&self, limit: Duration) -> Result<Haggle, ClientError> {
+    /// Connects, and agrees on encryption, before `deadline`. What is asked on the connection has the same
+    /// limit, and one of its own.
+    pub(super) fn dial(&self, deadline: Instant) -> Result<Haggle, ClientError> {
+        let deadline = deadline.min(Instant::now() + DIAL_LIMIT);
         let uri = || self.uri.to_string();
         let connect = |source| ClientError::Connect { uri: uri(), source };
-        let socket = Arc::new(Socket::connect(&self.uri.transport, limit).map_err(connect)?);
-        socket.set_timeout(Some(limit)).map_err(connect)?;
+        let socket = Arc::new(Socket::connect(&self.uri.transport, deadline).map_err(connect)?);
         let (receiver, sender) = channel::plain(&socket);
-        let mut haggle = Haggle { dialer: self.clone(), socket, receiver, sender };
+        let (dialer, flags) = (self.clone(), ClientFlags::empty());
+        let mut haggle = Haggle { dialer, socket, receiver, sender, flags };
         haggle.greet()?;
         if let Some(tls) = &self.tls {
+            haggle.must_have_options("encrypt connections")?;
             haggle.must(&ClientOption::StartTls, "encrypt the connection")?;
             let failed =
                 |source: io::Error| ClientError::Tls { uri: uri(), problem: source.to_string() };
@@ -105,14 +116,7 @@ impl Haggle {
 
     fn io(&self) -> impl Fn(io::Error) -> ClientError + use<> {
         let uri = self.uri();
-        move |source| {
-            // How sockets with a time limit say that it has passed.
-            let source = match source.kind() {
-                io::ErrorKind::WouldBlock => io::Error::from(io::ErrorKind::TimedOut),
-                _ => source,
-            };
-            ClientError::Handshake { uri: uri.clone(), source }
-        }
+        move |source| ClientError::Handshake { uri: uri.clone(), source }
     }
 
     fn protocol(&self) -> impl Fn(ProtocolError) -> ClientError + use<> {
@@ -124,13 +128,21 @@ impl Haggle {
         let mut bytes = [0; Greeting::LENGTH];
         self.receiver.read_exact(&mut bytes).map_err(self.io())?;
         let greeting = Greeting::decode(&bytes).map_err(self.protocol())?;
-        if !greeting.flags.contains(HandshakeFlags::FIXED_NEWSTYLE) {
-            let what = "answer options (fixed newstyle negotiation)";
-            return Err(ClientError::Unable { uri: self.uri(), what });
+        // All that is known, of what is offered: the bits are the same.
+        self.flags = ClientFlags::from_bits_truncate(greeting.flags.bits().into());
+        self.send(&self.flags.encode())
+    }
+
+    /// Whether the server answers options. One that does not is told the name of an export at once.
+    fn has_options(&self) -> bool {
+        self.flags.contains(ClientFlags::FIXED_NEWSTYLE)
+    }
+
+    fn must_have_options(&self, what: &'static str) -> Result<(), ClientError> {
+        if self.has_options() {
+            return Ok(());
         }
-        let mut flags = ClientFlags::FIXED_NEWSTYLE;
-        flags.set(ClientFlags::NO_ZEROES, greeting.flags.contains(HandshakeFlags::NO_ZEROES));
-        self.send(&flags.encode())
+        Err(ClientError::Unable { uri: self.uri(), what })
     }
 
     fn send(&mut self, bytes: &[u8]) -> Result<(), ClientError> {
@@ -188,16 +200,26 @@ impl Haggle {
         option: &ClientOption,
         action: &'static str,
     ) -> Result<Vec<OptionReply>, ClientError> {
-        self.ask(option)?.map_err(|(error, message)| ClientError::Refused {
-            uri: self.uri(),
-            action,
-            error,
-            message,
+        let answer = self.ask(option)?;
+        self.granted(answer, action)
+    }
+
+    fn granted(
+        &self,
+        answer: Result<Vec<OptionReply>, (OptionError, String)>,
+        action: &'static str,
+    ) -> Result<Vec<OptionReply>, ClientError> {
+        answer.map_err(|(error, message)| {
+            let uri = self.uri();
+            ClientError::Refused { uri, action, error, message }
         })
     }
 
     /// Agrees on the best headers that both know.
     fn agree_on_dialect(&mut self) -> Result<Dialect, ClientError> {
+        if !self.has_options() {
+            return Ok(Dialect::Simple);
+        }
         for (option, dialect) in [
             (ClientOption::ExtendedHeaders, Dialect::Extended),
             (ClientOption::StructuredReply, Dialect::Structured),
@@ -215,13 +237,15 @@ impl Haggle {
         Ok(Dialect::Simple)
     }
 
-    /// The number of the context of allocation, if the server has it.
+    /// The number of the context of allocation, if the server has it. One of ours learns who is going to
+    /// change the export.
     fn allocation(&mut self, dialect: Dialect) -> Result<Option<u32>, ClientError> {
         if dialect == Dialect::Simple {
             return Ok(None);
         }
         let export = self.dialer.uri.export.clone();
-        let queries = vec![BASE_ALLOCATION.to_owned()];
+        let writer = self.dialer.writer.clone();
+        let queries = std::iter::once(BASE_ALLOCATION.to_owned()).chain(writer).collect();
         let option = ClientOption::SetMetaContext(MetaContextRequest { export, queries });
         let replies = self.ask(&option)?.unwrap_or_default();
         Ok(replies.into_iter().find_map(|reply| match reply {
@@ -234,14 +258,9 @@ impl Haggle {
     pub(super) fn go(mut self) -> Result<Connection, ClientError> {
         let dialect = self.agree_on_dialect()?;
         let allocation = self.allocation(dialect)?;
-        let export = self.dialer.uri.export.clone();
-        let wanted = vec![InfoKind::BLOCK_SIZE];
-        let option = ClientOption::Go(InfoRequest { export, wanted });
-        let replies = self.must(&option, "open it")?;
-        let (export, sizes) = facts(replies);
-        let Some(export) = export else {
-            let error = ProtocolError::Short { what: "information on an export" };
-            return Err(self.protocol()(error));
+        let (export, sizes) = match self.choose()? {
+            Some(facts) => facts,
+            None => (self.choose_by_name()?, None),
         };
         let terms =
             Terms { dialect, export, sizes: sizes.unwrap_or(BlockSizes::DEFAULT), allocation };
@@ -249,8 +268,50 @@ impl Haggle {
         Ok(Connection { socket, receiver, sender, terms })
     }
 
+    /// Chooses the export, and learns of it; none if the server does not know this way.
+    fn choose(&mut self) -> Result<Option<(Export, Option<BlockSizes>)>, ClientError> {
+        if !self.has_options() {
+            return Ok(None);
+        }
+        let export = self.dialer.uri.export.clone();
+        let wanted = vec![InfoKind::BLOCK_SIZE];
+        let option = ClientOption::Go(InfoRequest { export, wanted });
+        let replies = match self.ask(&option)? {
+            Err((OptionError::UNSUPPORTED, _)) => return Ok(None),
+            other => self.granted(other, "open it")?,
+        };
+        let (export, sizes) = facts(replies);
+        let Some(export) = export else {
+            let error = ProtocolError::Short { what: "information on an export" };
+            return Err(self.protocol()(error));
+        };
+        Ok(Some((export, sizes)))
+    }
+
+    /// Chooses the export in the way that all servers know. One that does not want to ends the connection.
+    fn choose_by_name(&mut self) -> Result<Export, ClientError> {
+        let mut bytes = Vec::new();
+        let option = ClientOption::ExportName(self.dialer.uri.export.clone());
+        option.encode(&mut bytes).map_err(self.protocol())?;
+        self.send(&bytes)?;
+        let mut answer = [0; Export::LENGTH];
+        self.receiver.read_exact(&mut answer).map_err(|source| match source.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                let why = "it closed the connection; does it have an export of this name?";
+                self.io()(io::Error::new(source.kind(), why))
+            }
+            _ => self.io()(source),
+        })?;
+        if !self.flags.contains(ClientFlags::NO_ZEROES) {
+            self.receiver.skip(Export::ZEROES as u64).map_err(self.io())?;
+        }
+        Export::decode(&answer).map_err(self.protocol())
+    }
+
     /// The exports that the server lists.
-    pub(super) fn list(&mut self) -> Result<Vec<ExportInfo>, ClientError> {
+    pub(super) fn list(&mut self, deadline: Instant) -> Result<Vec<ExportInfo>, ClientError> {
+        self.must_have_options("list its exports")?;
+        self.socket.set_deadline(Some(deadline));
         let replies = self.must(&ClientOption::List, "list its exports")?;
         let mut exports = Vec::new();
         for reply in replies {
@@ -266,6 +327,12 @@ impl Haggle {
         self.send(&bytes)?;
         Ok(exports)
     }
+}
+
+/// A word that no other program has.
+fn unique() -> String {
+    let number = || RandomState::new().hash_one(std::process::id());
+    format!("{:016x}{:016x}", number(), number())
 }
 
 /// The facts among the answers to a question for an export.

@@ -17,8 +17,6 @@ use super::state::{Phase, Shared, State};
 /// Pauses between attempts to connect: from the first one on each is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-/// One step of connecting takes no longer.
-pub(super) const STEP_LIMIT: Duration = Duration::from_secs(10);
 
 /// What an attempt to connect has led to; none while it is under way.
 type Attempt = Arc<Mutex<Option<Result<Vec<Connection>, ClientError>>>>;
@@ -124,7 +122,6 @@ impl Keeper {
         let result = Arc::clone(&attempt);
         std::thread::Builder::new().name("nbd-connect".to_owned()).spawn(move || {
             let (wanted, limit) = (shared.options.connections, shared.options.timeout);
-            let limit = limit.min(STEP_LIMIT);
             let made = shared.dialer.reopen(&shared.facts, &changes, wanted, limit);
             *result.lock() = Some(made);
             // Under the lock, so that the keeper has either seen the result or waits.
@@ -147,7 +144,7 @@ impl Keeper {
         for connection in connections {
             let Connection { socket, receiver, sender, terms } = connection;
             // From here on the keeper minds the limits.
-            socket.set_timeout(None)?;
+            socket.set_deadline(None);
             let link = Arc::new(Link::new(state.epoch, terms.dialect, socket, sender));
             receiving.push(Receiving::new(&link, receiver, terms));
             links.push(link);

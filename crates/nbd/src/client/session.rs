@@ -1,7 +1,7 @@
 //! All connections of a device, made together: at the beginning, and after one has broken.
 
 use std::io::{self, IoSlice};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::answer::{self, Part};
 use super::error::ClientError;
@@ -20,9 +20,9 @@ const QUESTIONS: usize = 64;
 const QUESTION: u64 = 1 << 31;
 
 impl Dialer {
-    /// Connects once, and looks what the export is.
-    pub(super) fn open(&self, limit: Duration) -> Result<Connection, ClientError> {
-        self.dial(limit)?.go()
+    /// Connects once, and looks what the export is, before `deadline`.
+    pub(super) fn open(&self, deadline: Instant) -> Result<Connection, ClientError> {
+        self.dial(deadline)?.go()
     }
 
     /// Connects as often as `first`, a connection to the same export, permits.
@@ -31,11 +31,11 @@ impl Dialer {
         first: Connection,
         facts: &Facts,
         wanted: usize,
-        limit: Duration,
+        deadline: Instant,
     ) -> Result<Vec<Connection>, ClientError> {
         let mut connections = vec![first];
         while connections.len() < facts.connections(wanted) {
-            let next = self.open(limit)?;
+            let next = self.open(deadline)?;
             self.check(facts, &next)?;
             connections.push(next);
         }
@@ -50,7 +50,8 @@ impl Dialer {
         }
     }
 
-    /// Connects anew, and gives the server the writes that it may have lost.
+    /// Connects anew in `limit`, and gives the server the writes that it may have lost, for some of which it
+    /// may take as long again.
     pub(super) fn reopen(
         &self,
         facts: &Facts,
@@ -58,11 +59,12 @@ impl Dialer {
         wanted: usize,
         limit: Duration,
     ) -> Result<Vec<Connection>, ClientError> {
-        let first = self.open(limit)?;
+        let deadline = Instant::now() + limit;
+        let first = self.open(deadline)?;
         self.check(facts, &first)?;
-        let mut connections = self.join(first, facts, wanted, limit)?;
+        let mut connections = self.join(first, facts, wanted, deadline)?;
         if let Some(first) = connections.first_mut() {
-            first.send_again(changes).map_err(|failed| self.explain(failed))?;
+            first.send_again(changes, limit).map_err(|failed| self.explain(failed))?;
         }
         Ok(connections)
     }
@@ -99,9 +101,10 @@ impl Connection {
         self.sender.send(&mut [IoSlice::new(&header), IoSlice::new(data)])
     }
 
-    /// Sends `changes` and waits for the answers.
-    fn send_again(&mut self, mut changes: &[Change]) -> Result<(), Failed> {
+    /// Sends `changes` and waits for the answers: of those that are sent together for `limit`.
+    fn send_again(&mut self, mut changes: &[Change], limit: Duration) -> Result<(), Failed> {
         while !changes.is_empty() {
+            self.socket.set_deadline(Some(Instant::now() + limit));
             let (batch, rest) = changes.split_at(together(changes, AGAIN));
             let mut sent = 0;
             for change in batch {
@@ -149,12 +152,21 @@ impl Connection {
         }
     }
 
-    /// Learns which ranges read as zeroes, as far as that takes few questions. What was written
-    /// there before is flushed first where that can be said: else the server might go back to it.
-    pub(super) fn learn_zeroes(&mut self, facts: &Facts, zeroes: &Zeroes) -> io::Result<()> {
+    /// Learns which ranges read as zeroes, as far as that takes few questions and half of the time until
+    /// `deadline`. What was written there before is flushed first where that can be said: else the server
+    /// might go back to it.
+    pub(super) fn learn_zeroes(
+        &mut self,
+        facts: &Facts,
+        zeroes: &Zeroes,
+        deadline: Instant,
+    ) -> io::Result<()> {
         if self.terms.allocation.is_none() {
             return Ok(());
         }
+        self.socket.set_deadline(Some(deadline));
+        let now = Instant::now();
+        let enough = now + deadline.saturating_duration_since(now) / 2;
         let flags = CommandFlags::empty();
         if facts.keeps() {
             let request =
@@ -166,7 +178,7 @@ impl Connection {
         }
         let (mut offset, end) = (0, facts.bytes());
         for cookie in 0..QUESTIONS as u64 {
-            if offset >= end {
+            if offset >= end || Instant::now() >= enough {
                 break;
             }
             let most = match self.terms.dialect {

@@ -38,6 +38,12 @@ pub enum ProtocolError {
         /// The most that is permitted.
         limit: u64,
     },
+    /// The greeting of a server that has one export without a name, and no options.
+    #[error(
+        "an oldstyle greeting, which is not spoken here; start the server in the newstyle (nbdkit \
+         --newstyle, qemu-nbd --export-name=NAME)"
+    )]
+    OldStyle,
     /// A string that is not UTF-8 or has a NUL.
     #[error("{what}: not UTF-8 text without NUL")]
     Text {

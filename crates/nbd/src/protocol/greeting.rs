@@ -7,6 +7,8 @@ use super::cursor::Cursor;
 
 /// "NBDMAGIC".
 const GREETING_MAGIC: u64 = 0x4e42_444d_4147_4943;
+/// What stands there instead of [`OPTION_MAGIC`] if exports have no names.
+const OLD_STYLE_MAGIC: u64 = 0x0000_4202_8186_1253;
 /// "IHAVEOPT": the magic number of options, too.
 pub(super) const OPTION_MAGIC: u64 = 0x4948_4156_454f_5054;
 
@@ -50,12 +52,15 @@ impl Greeting {
         bytes
     }
 
-    /// From bytes. An old-style server has another second magic number.
+    /// From bytes.
     pub fn decode(bytes: &[u8; Self::LENGTH]) -> Result<Self, ProtocolError> {
         let mut at = Cursor::new(bytes, "greeting");
         let magic = at.u64()?;
         at.magic(magic, GREETING_MAGIC)?;
         let style = at.u64()?;
+        if style == OLD_STYLE_MAGIC {
+            return Err(ProtocolError::OldStyle);
+        }
         at.magic(style, OPTION_MAGIC)?;
         Ok(Self { flags: HandshakeFlags::from_bits_retain(at.u16()?) })
     }

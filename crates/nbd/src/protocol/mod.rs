@@ -66,3 +66,6 @@ pub const PORTABLE_PAYLOAD: u32 = 1 << 25;
 pub const MAX_STATUS_EXTENTS: usize = 1 << 20;
 /// The metadata context that every server of sparse devices has.
 pub const BASE_ALLOCATION: &str = "base:allocation";
+/// A context of our own that is none: behind it a client names itself as the only one that changes the
+/// export from now on. Servers of others pass over what they do not know.
+pub const WRITER: &str = "undercroft:writer=";

@@ -57,7 +57,7 @@ impl Executor {
         (pipes, read_way): (Option<Arc<Pipes>>, Arc<ReadWay>),
         write_pipes: Option<Arc<Pipes>>,
     ) -> Self {
-        let Session { export, dialect, contexts } = session;
+        let Session { export, dialect, contexts, .. } = session;
         let (size, minimum) = (export.size(), u64::from(export.minimum()));
         let pool = BufferPool::new(memory);
         Self {
@@ -116,7 +116,9 @@ impl Executor {
                 // Checked: some MiB at most.
                 Ok(self.cover(request).length() as usize)
             }
-            _ if self.export.read_only => Err(WireError::NotPermitted),
+            _ if self.export.read_only || !self.outbox.writer.may_write() => {
+                Err(WireError::NotPermitted)
+            }
             Command::Write if is_extended && !has_payload => Err(WireError::Invalid),
             Command::Write => {
                 self.range(request.offset, request.length, WireError::NoSpace)?;

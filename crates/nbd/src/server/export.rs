@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use undercroft_block::BlockDevice;
 
+use super::writers::Writers;
 use crate::protocol::{
     BASE_ALLOCATION, BlockSizes, Export as ExportInfo, PORTABLE_PAYLOAD, StatusExtent,
     TransmissionFlags,
@@ -32,6 +33,9 @@ pub struct Export {
     pub(super) device: Arc<dyn BlockDevice>,
     pub(super) read_only: bool,
     pub(super) fast_zeroes: bool,
+    /// Whether several programs may change it at once.
+    shared: bool,
+    pub(super) writers: Writers,
     /// Held by a write that does not end with a block, from the read of what is around to the write.
     pub(super) patching: Mutex<()>,
     /// [`BASE_ALLOCATION`] is the first.
@@ -47,6 +51,8 @@ impl Export {
             description: String::new(),
             read_only: device.is_read_only(),
             fast_zeroes: false,
+            shared: false,
+            writers: Writers::default(),
             patching: Mutex::default(),
             contexts: vec![Arc::new(AllData)],
             device,
@@ -65,6 +71,19 @@ impl Export {
     pub fn read_only(mut self) -> Self {
         self.read_only = true;
         self
+    }
+
+    /// Lets several programs change it at once that each ask to be the only one, as an `undercroft` with a
+    /// volume on it does. They have to agree by themselves on who changes what.
+    #[must_use]
+    pub fn shared(mut self) -> Self {
+        self.shared = true;
+        self
+    }
+
+    /// Whether one program alone may change it, if that asks for it.
+    pub(super) fn has_one_writer(&self) -> bool {
+        !self.shared && !self.read_only
     }
 
     /// Says that the device makes zeroes of any range faster than it writes bytes.
@@ -100,15 +119,16 @@ impl Export {
         BlockSizes { minimum, preferred: minimum.max(4096), maximum: MAX_PAYLOAD }
     }
 
-    /// Size and abilities; some of them a client has only with chunks.
-    pub(super) fn info(&self, chunks: bool, filter: bool) -> ExportInfo {
+    /// Size and abilities; some of them a client has only with chunks, or if nothing `keeps_out` what it
+    /// writes.
+    pub(super) fn info(&self, chunks: bool, filter: bool, keeps_out: bool) -> ExportInfo {
         type Flags = TransmissionFlags;
         let mut flags = Flags::HAS_FLAGS
             | Flags::SEND_FLUSH
             | Flags::SEND_FUA
             | Flags::CAN_MULTI_CONN
             | Flags::SEND_CACHE;
-        flags |= if self.read_only {
+        flags |= if self.read_only || keeps_out {
             Flags::READ_ONLY
         } else {
             Flags::SEND_TRIM | Flags::SEND_WRITE_ZEROES | Flags::SEND_FAST_ZERO

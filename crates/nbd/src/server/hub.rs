@@ -284,7 +284,8 @@ impl Hub {
             Ok(session) => {
                 let Handshake { stream, input, .. } = handshake;
                 let load = Load::new(self.settings.memory);
-                let outbox = Arc::new(Outbox::new(stream.direct(), Arc::clone(wake), load));
+                let (wake, writer) = (Arc::clone(wake), Arc::clone(&session.writer));
+                let outbox = Arc::new(Outbox::new(stream.direct(), wake, load, writer));
                 let pipes =
                     |may: bool, room| (may && !stream.is_encrypted()).then(|| Pipes::of(room));
                 let read_pipes = pipes(self.survives_sigpipe, READ_ROOM);

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::net::{SocketFlags, accept_with, sockopt};
 
@@ -14,6 +15,10 @@ use super::stream::is_local;
 /// Bytes of answers that a socket of this machine holds: several long ones, so that their sender need
 /// not wait for the client in the middle of one.
 const ANSWERS: usize = 1 << 20;
+
+/// Of a client that has been silent for so long the machine is asked whether it is there: one that is gone
+/// must not keep others out for hours.
+const CLIENT_LOST: Duration = Duration::from_secs(15);
 
 /// A socket on which a server waits for clients. One with a path removes it when it is dropped.
 #[derive(Debug)]
@@ -62,6 +67,8 @@ impl Listener {
         // that is gone is noticed.
         let _ = sockopt::set_tcp_nodelay(&socket, true);
         let _ = sockopt::set_socket_keepalive(&socket, true);
+        let _ = sockopt::set_tcp_keepidle(&socket, CLIENT_LOST);
+        let _ = sockopt::set_tcp_keepintvl(&socket, CLIENT_LOST / 5);
         // TCP grows by itself.
         if is_local(&socket) {
             // It is less where the system allows less.

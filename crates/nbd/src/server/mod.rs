@@ -52,6 +52,7 @@ mod stream;
 mod tls;
 mod unaligned;
 mod unread;
+mod writers;
 mod zeroes;
 
 pub use export::{Export, Extents};

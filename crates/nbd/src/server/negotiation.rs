@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::end::End;
 use super::export::Export;
 use super::tls::Tls;
+use super::writers::{Party, Writer};
 use crate::protocol::{
     ClientFlags, ClientOption, Dialect, Export as ExportInfo, Info, InfoKind, InfoRequest,
-    MetaContextRequest, OptionCode, OptionError, OptionReply, ProtocolError,
+    MetaContextRequest, OptionCode, OptionError, OptionReply, ProtocolError, WRITER,
 };
 
 /// What a connection has agreed on.
@@ -16,6 +17,7 @@ pub(super) struct Session {
     pub(super) dialect: Dialect,
     /// Indices of the export's contexts; their numbers for the client, too.
     pub(super) contexts: Vec<u32>,
+    pub(super) writer: Arc<Writer>,
 }
 
 /// What follows an option.
@@ -37,8 +39,16 @@ pub(super) struct Negotiation<'h> {
     flags: ClientFlags,
     is_encrypted: bool,
     dialect: Dialect,
-    /// The export for which contexts were chosen, by the name that the client gave it.
-    chosen: Option<(String, Vec<u32>)>,
+    chosen: Option<Chosen>,
+}
+
+/// What a client has chosen for an export.
+struct Chosen {
+    /// The name that the client gave the export.
+    export: String,
+    /// Indices of contexts.
+    contexts: Vec<u32>,
+    party: Party,
 }
 
 /// What an option is refused with.
@@ -46,6 +56,12 @@ type Refusal = (OptionError, String);
 
 fn refuse<T>(error: OptionError, words: impl Into<String>) -> Result<T, Refusal> {
     Err((error, words.into()))
+}
+
+/// The party that a client names among the contexts that it chooses.
+fn party(queries: &[String]) -> Party {
+    let name = queries.iter().find_map(|query| query.strip_prefix(WRITER));
+    name.map_or(Party::Unnamed, |name| Party::Program(name.to_owned()))
 }
 
 impl<'h> Negotiation<'h> {
@@ -96,8 +112,11 @@ impl<'h> Negotiation<'h> {
         let Some(export) = self.find(&name) else {
             return Err(End::Violation("there is no export of that name"));
         };
-        let session = self.session(export, &name);
-        out.extend_from_slice(&self.info(&session).encode());
+        let info = self.info(export, &name);
+        let Ok(session) = self.session(export, &name) else {
+            return Err(End::Violation("the export is changed by another client"));
+        };
+        out.extend_from_slice(&info.encode());
         if !self.flags.contains(ClientFlags::NO_ZEROES) {
             out.extend_from_slice(&[0; ExportInfo::ZEROES]);
         }
@@ -129,10 +148,12 @@ impl<'h> Negotiation<'h> {
             }
             ClientOption::StartTls => done(Step::Encrypt),
             ClientOption::List => Ok((self.list(), Step::Option)),
-            ClientOption::Info(request) => Ok((self.infos(&request)?.0, Step::Option)),
+            ClientOption::Info(request) => Ok((self.infos(&request)?, Step::Option)),
             ClientOption::Go(request) => {
-                let (replies, session) = self.infos(&request)?;
-                Ok((replies, Step::Transmit(session)))
+                // Before what is told of the export: it may have to wait for another client to end.
+                let session =
+                    self.session(self.find_or_refuse(&request.export)?, &request.export)?;
+                Ok((self.infos(&request)?, Step::Transmit(session)))
             }
             ClientOption::StructuredReply if self.dialect == Dialect::Extended => {
                 refuse(OptionError::EXTENDED_HEADERS_REQUIRED, "extended headers are in use")
@@ -149,8 +170,9 @@ impl<'h> Negotiation<'h> {
                 Ok((self.contexts(&request, true)?.0, Step::Option))
             }
             ClientOption::SetMetaContext(request) => {
-                let (replies, chosen) = self.contexts(&request, false)?;
-                self.chosen = Some((request.export, chosen));
+                let (replies, contexts) = self.contexts(&request, false)?;
+                let party = party(&request.queries);
+                self.chosen = Some(Chosen { export: request.export, contexts, party });
                 Ok((replies, Step::Option))
             }
             ClientOption::ExportName(_) => refuse(OptionError::INVALID, ""),
@@ -180,18 +202,28 @@ impl<'h> Negotiation<'h> {
         })
     }
 
-    /// What is agreed on if the client chooses `export`, which it calls `name`.
-    fn session(&self, export: &Arc<Export>, name: &str) -> Session {
-        let contexts = match &self.chosen {
-            Some((of, contexts)) if of == name => contexts.clone(),
-            _ => Vec::new(),
-        };
-        Session { export: Arc::clone(export), dialect: self.dialect, contexts }
+    /// What the client has chosen for the export that it calls `name`.
+    fn choice(&self, name: &str) -> (&[u32], &Party) {
+        match &self.chosen {
+            Some(chosen) if chosen.export == name => (&chosen.contexts, &chosen.party),
+            _ => (&[], &Party::Unnamed),
+        }
     }
 
-    fn info(&self, session: &Session) -> ExportInfo {
-        let filter = self.dialect == Dialect::Extended && !session.contexts.is_empty();
-        session.export.info(self.dialect != Dialect::Simple, filter)
+    /// What is agreed on as the client chooses `export`, which it calls `name`.
+    fn session(&self, export: &Arc<Export>, name: &str) -> Result<Session, Refusal> {
+        let (contexts, party) = self.choice(name);
+        let writer = Writer::of(export, party)
+            .or_else(|refusal| refuse(OptionError::POLICY, refusal.words()))?;
+        let (export, contexts) = (Arc::clone(export), contexts.to_vec());
+        Ok(Session { export, dialect: self.dialect, contexts, writer: Arc::new(writer) })
+    }
+
+    fn info(&self, export: &Export, name: &str) -> ExportInfo {
+        let (contexts, party) = self.choice(name);
+        let filter = self.dialect == Dialect::Extended && !contexts.is_empty();
+        let keeps_out = export.writers.keep_out(party);
+        export.info(self.dialect != Dialect::Simple, filter, keeps_out)
     }
 
     fn list(&self) -> Vec<OptionReply> {
@@ -202,10 +234,9 @@ impl<'h> Negotiation<'h> {
         self.exports.iter().map(server).chain([OptionReply::Ack]).collect()
     }
 
-    fn infos(&self, request: &InfoRequest) -> Result<(Vec<OptionReply>, Session), Refusal> {
+    fn infos(&self, request: &InfoRequest) -> Result<Vec<OptionReply>, Refusal> {
         let export = self.find_or_refuse(&request.export)?;
-        let session = self.session(export, &request.export);
-        let mut infos = vec![Info::Export(self.info(&session))];
+        let mut infos = vec![Info::Export(self.info(export, &request.export))];
         let wants = |kind| request.wanted.contains(&kind);
         if wants(InfoKind::NAME) {
             infos.push(Info::Name(export.name.clone()));
@@ -217,7 +248,7 @@ impl<'h> Negotiation<'h> {
             infos.push(Info::BlockSize(export.block_sizes()));
         }
         let replies = infos.into_iter().map(OptionReply::Info).chain([OptionReply::Ack]);
-        Ok((replies.collect(), session))
+        Ok(replies.collect())
     }
 
     /// The contexts that a client asks for. In lists a namespace with its colon is all of them, and

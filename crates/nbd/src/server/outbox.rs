@@ -16,6 +16,7 @@ use super::answers::{Answers, Outgoing};
 use super::load::Load;
 use super::poll::Wake;
 use super::stream;
+use super::writers::Writer;
 
 /// While so many bytes wait for a socket that is full, no more requests are taken: their data would
 /// only wait in memory, which the caches of the processor do not hold for so long.
@@ -45,10 +46,17 @@ pub(super) struct Outbox {
     direct: Option<Arc<OwnedFd>>,
     pub(super) wake: Arc<Wake>,
     pub(super) load: Load,
+    /// Until the last request has ended, which holds this.
+    pub(super) writer: Arc<Writer>,
 }
 
 impl Outbox {
-    pub(super) fn new(direct: Option<Arc<OwnedFd>>, wake: Arc<Wake>, load: Load) -> Self {
+    pub(super) fn new(
+        direct: Option<Arc<OwnedFd>>,
+        wake: Arc<Wake>,
+        load: Load,
+        writer: Arc<Writer>,
+    ) -> Self {
         Self {
             incoming: Mutex::default(),
             sender: Mutex::default(),
@@ -58,6 +66,7 @@ impl Outbox {
             direct,
             wake,
             load,
+            writer,
         }
     }
 

@@ -147,6 +147,29 @@ fn what_is_no_export_is_refused_with_the_reason() {
     assert!(client::open(&Uri::parse(&server.uri("disk", &[])).unwrap(), true, None).is_ok());
 }
 
+/// It greets and waits for the name of an export.
+#[test]
+fn a_server_without_options_is_used_by_the_name_of_an_export() {
+    let server = NbdServer::nbdkit(&["--mask-handshake=0", "memory", "1M"]).unwrap();
+    let device = open(&server.uri("", &[]));
+    assert_eq!(device.capacity(), Sector(2048));
+    write_all_at(&device, Sector(8), &[7; 4096]).unwrap();
+    flush(&device).unwrap();
+    assert_eq!(read_buffer(&device, Sector(8), 4096).unwrap()[4095], 7);
+    drop(device);
+    let uri = Uri::parse(&server.uri("", &[])).unwrap();
+    let error = client::list(&uri).unwrap_err().to_string();
+    assert!(error.contains("cannot list its exports"), "{error}");
+}
+
+#[test]
+fn an_oldstyle_server_is_named_with_the_way_out() {
+    let server = NbdServer::nbdkit(&["--oldstyle", "memory", "1M"]).unwrap();
+    let error = client::open(&Uri::parse(&server.uri("", &[])).unwrap(), true, None).map(drop);
+    let text = error.unwrap_err().to_string();
+    assert!(text.contains("an oldstyle greeting") && text.contains("--newstyle"), "{text}");
+}
+
 #[test]
 fn exports_are_listed() {
     let home = tempfile::tempdir().unwrap();

@@ -5,6 +5,7 @@
 mod abilities;
 mod breaks;
 mod conformance;
+mod liars;
 mod limits;
 mod tls;
 

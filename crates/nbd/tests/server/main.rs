@@ -13,3 +13,4 @@ mod served;
 mod spliced;
 mod stalled;
 mod verified;
+mod writers;

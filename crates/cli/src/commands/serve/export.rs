@@ -31,6 +31,7 @@ pub(super) fn all(args: &Args) -> Result<Vec<(String, Export)>> {
             return Err(Usage(what).into());
         }
         let export = one(args, device, part, &name)?;
+        let export = if args.shared { export.shared() } else { export };
         exports.push((name, export));
     }
     Ok(exports)

@@ -24,7 +24,8 @@ use undercroft_nbd::server::{Server, Settings, Tls};
 ///
 /// Each DEVICE is an export of the name of its file, or of its --name; a single one is the default
 /// export, too. Several clients may use an export at once: they see the same, and what one has
-/// flushed is durable for all. Requests may begin and end anywhere; writes that are not whole blocks
+/// flushed is durable for all. While a command of undercroft has it open for change (a mount, a shell),
+/// all others only read. Requests may begin and end anywhere; writes that are not whole blocks
 /// (512 bytes, or the logical block of a disk) take turns.
 /// SIGTERM and Ctrl-C end it: what is in flight is answered, and the devices are flushed.
 ///
@@ -69,6 +70,12 @@ pub(super) struct Args {
     /// Refuse everything that changes a device.
     #[arg(short, long)]
     read_only: bool,
+
+    /// Let several programs change a device at once that each want to be the only one, as every command
+    /// of undercroft with a network disk does. They must know what they do: two volumes mounted from one
+    /// device destroy each other.
+    #[arg(long, conflicts_with = "read_only")]
+    shared: bool,
 
     /// Keep changes in memory, or in a file without a name in DIR, and lose them at the end: the
     /// devices stay as they are.

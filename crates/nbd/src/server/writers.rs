@@ -1,0 +1,214 @@
+//! One writer of an export at a time: a program that says which one it is, or all the others together.
+//!
+//! A program that keeps its own copy of what it changes, as a file system does, names itself beside the
+//! contexts that it chooses ([`WRITER`](crate::protocol::WRITER)), and all its connections say the same.
+//! While they live, nothing else changes the export. Clients that do not name themselves keep to what
+//! several connections promise, and are one writer from their first change to their last connection.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::export::Export;
+
+/// A writer that has ended may not have been noticed yet: its socket is closed, and its last request is
+/// under way.
+const LEAVE: Duration = Duration::from_secs(2);
+
+/// Programs that are remembered after others have followed them.
+const PAST: usize = 256;
+
+/// Connections that may change an export beside each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Party {
+    /// Those of the program that calls itself so.
+    Program(String),
+    /// Those that do not name themselves.
+    Unnamed,
+}
+
+/// Who changes an export.
+#[derive(Debug, Default)]
+pub(super) struct Writers {
+    state: Mutex<State>,
+    left: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The party that changes the export, or did last.
+    party: Option<Party>,
+    /// Its connections.
+    connections: usize,
+    /// Programs that others have followed. What they have not flushed is older than what is there.
+    past: VecDeque<String>,
+}
+
+/// Why an export cannot be changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// Another party changes it.
+    Taken,
+    /// Another party has changed it since this one did.
+    Past,
+}
+
+impl Refusal {
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::Taken => {
+                "another client changes it: end that first, open it for reading alone, or have the \
+                 server share it (undercroft serve --shared)"
+            }
+            Self::Past => "another client has changed it since this one lost its connection",
+        }
+    }
+}
+
+impl Writers {
+    /// Counts a connection of `party` among those that change the export; waits `patience` for those
+    /// of another to end.
+    fn join(&self, party: &Party, patience: Duration) -> Result<(), Refusal> {
+        let until = Instant::now() + patience;
+        let mut state = self.state.lock();
+        while state.connections > 0 && state.party.as_ref() != Some(party) {
+            if self.left.wait_until(&mut state, until).timed_out() {
+                return Err(Refusal::Taken);
+            }
+        }
+        if let Party::Program(name) = party
+            && state.past.contains(name)
+        {
+            return Err(Refusal::Past);
+        }
+        if state.party.as_ref() != Some(party)
+            && let Some(Party::Program(name)) = state.party.replace(party.clone())
+        {
+            state.past.push_back(name);
+            if state.past.len() > PAST {
+                state.past.pop_front();
+            }
+        }
+        state.connections += 1;
+        Ok(())
+    }
+
+    fn leave(&self) {
+        self.state.lock().connections -= 1;
+        self.left.notify_all();
+    }
+
+    /// Whether a program changes the export that is not `party`.
+    pub(super) fn keep_out(&self, party: &Party) -> bool {
+        let state = self.state.lock();
+        let other = state.party.as_ref().is_some_and(|holder| holder != party);
+        other && state.connections > 0 && matches!(state.party, Some(Party::Program(_)))
+    }
+}
+
+/// A connection's right to change its export, until its last request has ended.
+#[derive(Debug)]
+pub(super) struct Writer {
+    export: Arc<Export>,
+    has_joined: AtomicBool,
+}
+
+impl Writer {
+    /// A right that is asked for with the first change, if there is one.
+    pub(super) fn unnamed(export: &Arc<Export>) -> Self {
+        Self { export: Arc::clone(export), has_joined: AtomicBool::new(false) }
+    }
+
+    /// The right of a `party` from now on. One that is not named asks for it later.
+    pub(super) fn of(export: &Arc<Export>, party: &Party) -> Result<Self, Refusal> {
+        let writer = Self::unnamed(export);
+        if export.has_one_writer() && *party != Party::Unnamed {
+            export.writers.join(party, LEAVE)?;
+            writer.has_joined.store(true, Ordering::Relaxed);
+        }
+        Ok(writer)
+    }
+
+    /// Whether the connection may change the export. It asks in one thread.
+    pub(super) fn may_write(&self) -> bool {
+        if self.has_joined.load(Ordering::Relaxed) || !self.export.has_one_writer() {
+            return true;
+        }
+        let joined = self.export.writers.join(&Party::Unnamed, Duration::ZERO).is_ok();
+        self.has_joined.store(joined, Ordering::Relaxed);
+        joined
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if *self.has_joined.get_mut() {
+            self.export.writers.leave();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use undercroft_block::MemoryDevice;
+
+    use super::*;
+
+    fn export() -> Arc<Export> {
+        Arc::new(Export::new("disk", Arc::new(MemoryDevice::new(1 << 20))))
+    }
+
+    fn program(name: &str) -> Party {
+        Party::Program(name.into())
+    }
+
+    #[test]
+    fn a_program_follows_another_that_ends() {
+        let export = export();
+        let first = Writer::of(&export, &program("a")).unwrap();
+        let second = Writer::of(&export, &program("a")).unwrap();
+        let other = Writer::unnamed(&export);
+        assert!(
+            export.writers.keep_out(&Party::Unnamed) && !export.writers.keep_out(&program("a"))
+        );
+        assert!(!other.may_write(), "beside a program");
+        drop(first);
+        assert!(!other.may_write(), "one of its connections is left");
+        let leaves = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(50));
+            drop(second);
+        });
+        let next = Writer::of(&export, &program("b")).unwrap();
+        leaves.join().unwrap();
+        drop(next);
+        let back = Writer::of(&export, &program("a"));
+        assert_eq!(back.map(drop), Err(Refusal::Past));
+        assert!(Writer::of(&export, &program("b")).is_ok());
+    }
+
+    #[test]
+    fn those_without_a_name_change_it_together_and_keep_programs_out() {
+        let export = export();
+        let (one, other) = (Writer::unnamed(&export), Writer::unnamed(&export));
+        assert!(Writer::of(&export, &program("a")).is_ok(), "neither has changed anything");
+        assert!(one.may_write() && other.may_write() && !export.writers.keep_out(&Party::Unnamed));
+        drop(one);
+        assert_eq!(Writer::of(&export, &program("b")).map(drop), Err(Refusal::Taken));
+        drop(other);
+        assert!(Writer::of(&export, &program("b")).is_ok());
+    }
+
+    #[test]
+    fn a_shared_export_has_any_number_of_writers() {
+        let device = Arc::new(MemoryDevice::new(1 << 20));
+        let export = Arc::new(Export::new("disk", device).shared());
+        let _one = Writer::of(&export, &program("a")).unwrap();
+        let _other = Writer::of(&export, &program("b")).unwrap();
+        assert!(Writer::unnamed(&export).may_write());
+    }
+}
