@@ -52,23 +52,45 @@ pub fn encode_empty(bytes: &mut [u8], geometry: &Geometry, ag: AgNumber) {
     }
 }
 
-/// Compares the counter of the list with its ends.
+/// Number of slots of the ring on which the ends of a list and its counter agree: [`slots`], or one
+/// less. Kernels before 4.5 on 64-bit machines had a slot less, and a list of theirs that wraps is
+/// told by that.
 ///
 /// # Errors
 ///
-/// [`HeaderError::FreeList`] when they contradict each other; a kernel then starts a new list and
-/// leaves the blocks of the old one to repair.
-pub fn check_count(agf: &Agf, geometry: &Geometry) -> Result<(), HeaderError> {
+/// [`HeaderError::FreeList`] when ends and counter contradict each other.
+pub fn ring(agf: &Agf, geometry: &Geometry) -> Result<u32, HeaderError> {
     let slots = slots(geometry);
     let (first, last, count) = (agf.free_list_first, agf.free_list_last, agf.free_list_count);
     check_range("flfirst", first, 0, slots - 1)?;
     check_range("fllast", last, 0, slots - 1)?;
     // With no entries the ends say nothing: an empty ring looks like a full one.
-    let counted = if count == 0 { 0 } else { (last + slots - first) % slots + 1 };
-    if counted == count {
-        Ok(())
-    } else {
-        Err(HeaderError::FreeList { first, last, slots, counted, count })
+    let counted = |ring| if count == 0 { 0 } else { (last + ring - first) % ring + 1 };
+    if counted(slots) == count {
+        return Ok(slots);
+    }
+    let short = slots - 1;
+    if first < short && last < first && counted(short) == count {
+        return Ok(short);
+    }
+    Err(HeaderError::FreeList { first, last, slots, counted: counted(slots), count })
+}
+
+/// Whether the [`ring`] of a list has a slot less than it should.
+#[must_use]
+pub fn is_short(agf: &Agf, geometry: &Geometry) -> bool {
+    ring(agf, geometry) == Ok(slots(geometry) - 1)
+}
+
+/// Puts the blocks of a list that [is short](is_short) where they belong.
+pub fn renew(agf: &mut Agf, edit: &mut EditBytes<'_>, geometry: &Geometry) {
+    let blocks: Vec<AgBlock> = live(agf, edit.bytes(), geometry).collect();
+    agf.free_list_first = EMPTY_FIRST;
+    agf.free_list_last = EMPTY_LAST;
+    agf.free_list_count = 0;
+    for block in blocks {
+        // They are fewer than the slots.
+        let _ = put_tail(agf, edit, geometry, block);
     }
 }
 
@@ -78,9 +100,9 @@ pub fn live<'a>(
     bytes: &'a [u8],
     geometry: &'a Geometry,
 ) -> impl Iterator<Item = AgBlock> + 'a {
-    let (first, slots) = (agf.free_list_first, slots(geometry));
-    (0..agf.free_list_count.min(slots))
-        .map(move |step| get(bytes, geometry, (first + step) % slots))
+    let first = agf.free_list_first;
+    let ring = ring(agf, geometry).unwrap_or(slots(geometry));
+    (0..agf.free_list_count.min(ring)).map(move |step| get(bytes, geometry, (first + step) % ring))
 }
 
 /// Takes the block at the head of the list; `None` when the list is empty.
@@ -98,12 +120,14 @@ pub fn take_head(
     }
     let block = get(bytes, geometry, agf.free_list_first);
     check_range("slot", block.0, geometry.ag_header_last().0 + 1, agf.length.saturating_sub(1))?;
-    agf.free_list_first = (agf.free_list_first + 1) % slots(geometry);
+    let ring = ring(agf, geometry).unwrap_or(slots(geometry));
+    agf.free_list_first = (agf.free_list_first + 1) % ring;
     agf.free_list_count -= 1;
     Ok(Some(block))
 }
 
-/// Puts `block` at the tail of the list; `false` when all slots are taken.
+/// Puts `block` at the tail of the list, which was [renewed](renew) if that was due; `false` when all
+/// slots are taken.
 #[must_use]
 pub fn put_tail(
     agf: &mut Agf,

@@ -79,6 +79,7 @@ pub(super) fn adjust(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,
 ) -> Result<Surplus, Error> {
+    group.renew_list(trans.geometry(), |list| trans.edit(list));
     let mut surplus = Surplus::new();
     while group.agf.free_list_count
         > free_list_needed(trans.geometry(), trans.volume().heights(), &group.agf)

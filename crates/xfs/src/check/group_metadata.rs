@@ -117,7 +117,12 @@ fn agf(checker: &Checker, ag: AgNumber, bytes: &[u8]) -> Option<Agf> {
         return None;
     }
     let agf = Agf::decode(bytes, geometry);
-    judge(checker, "AGF", ag, agfl::check_count(&agf, geometry));
+    judge(checker, "AGF", ag, agfl::ring(&agf, geometry).map(drop));
+    if agfl::is_short(&agf, geometry) {
+        let what = "the free list is that of a kernel before 4.5, whose ring has a slot less: it is \
+                    put in order when space of the group is taken or freed; today's kernels leak it";
+        checker.error("AGF", Location::Group(ag), what);
+    }
     Some(agf)
 }
 
@@ -133,7 +138,7 @@ fn free_list(checker: &Checker, ag: AgNumber, agf: &Agf, group: &mut Group) {
     let geometry = checker.geometry();
     let known = header(checker, ag, 3, BufferKind::Agfl).filter(|bytes| {
         judge(checker, "AGFL", ag, agfl::verify(bytes, geometry, ag))
-            && agfl::check_count(agf, geometry).is_ok()
+            && agfl::ring(agf, geometry).is_ok()
     });
     let Some(bytes) = known else {
         group.space_known = false;

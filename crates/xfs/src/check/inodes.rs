@@ -21,10 +21,9 @@ pub(super) fn check_chunk(scan: &Scan<'_>, claims: &mut Claims, index: usize) {
     for (first, len) in runs(chunk.record.existing()) {
         let start = AgInode(chunk.record.start.0 + first);
         let (block, within) = geometry.inode_block(start);
-        let sector = Sector(
-            geometry.ag_sector(chunk.ag, block).0 + u64::from(within) * (size / 512).max(1) as u64,
-        );
         // Inodes of 256 bytes (version 4) come in chunks of whole sectors all the same.
+        let offset = u64::from(within) * size as u64 / 512;
+        let sector = Sector(geometry.ag_sector(chunk.ag, block).0 + offset);
         let sectors = (len as usize * size / 512) as u32;
         let bytes = match checker.read_bytes(&[(sector, sectors)]) {
             Ok(bytes) => bytes,

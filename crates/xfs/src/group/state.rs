@@ -83,7 +83,7 @@ impl GroupState {
         let agi = Agi::decode(&buffers.agi.read(), geometry);
         // What depends on the group or on another header is not the cache's to check.
         Agf::verify(&buffers.agf.read(), geometry, number)
-            .and_then(|()| agfl::check_count(&agf, geometry))
+            .and_then(|()| agfl::ring(&agf, geometry).map(drop))
             .map_err(|error| damaged("AGF", 1, error))?;
         Agi::verify(&buffers.agi.read(), geometry, number)
             .map_err(|error| damaged("AGI", 2, error))?;
@@ -189,6 +189,17 @@ impl GroupState {
             Ok(Some(block)) => Ok(block),
             Ok(None) => Err(self.corrupt("AGFL", AgBlock(0), "the free list is empty")),
             Err(error) => Err(self.corrupt("AGFL", AgBlock(0), &error.to_string())),
+        }
+    }
+
+    /// Puts a free list of kernels before 4.5 in order, whose buffer `edit` opens for change.
+    pub(crate) fn renew_list(
+        &mut self,
+        geometry: &Geometry,
+        edit: impl FnOnce(&BufferRef) -> EditGuard<'_>,
+    ) {
+        if agfl::is_short(&self.agf, geometry) {
+            agfl::renew(&mut self.agf, &mut edit(&self.buffers.agfl).edit(), geometry);
         }
     }
 

@@ -2,7 +2,9 @@
 
 use crate::bytes::Changes;
 use crate::bytes::{EditBytes, be32, put_be32};
-use crate::format::agfl::{check_count, live, put_tail, take_head, verify};
+use crate::format::agfl::{
+    EMPTY_FIRST, is_short, live, put_tail, renew, ring, slots, take_head, verify,
+};
 use crate::format::{Agf, Geometry, HeaderError};
 use crate::mkfs::{MkfsOptions, ag_static, plan};
 use crate::units::{AgBlock, AgNumber};
@@ -35,12 +37,30 @@ fn the_first_block_lands_in_slot_one() {
 }
 
 #[test]
-fn a_list_of_an_old_kernel_is_recognised() {
-    let (geometry, mut agf, _) = fresh();
+fn a_list_of_an_old_kernel_is_recognised_and_renewed() {
+    let (geometry, mut agf, mut bytes) = fresh();
     // 118 slots: from 116 it went on at slot 0 after slot 117.
     (agf.free_list_first, agf.free_list_last, agf.free_list_count) = (116, 1, 4);
-    let error = check_count(&agf, &geometry).unwrap_err();
-    assert!(matches!(error, HeaderError::FreeList { slots: 119, counted: 5, count: 4, .. }));
+    let blocks = [41, 42, 43, 44].map(AgBlock);
+    for (slot, block) in [116, 117, 0, 1].into_iter().zip(blocks) {
+        put_be32(&mut bytes, 36 + 4 * slot, block.0);
+    }
+    assert!(is_short(&agf, &geometry));
+    assert!(live(&agf, &bytes, &geometry).eq(blocks));
+    let mut taken = agf.clone();
+    for block in blocks {
+        assert_eq!(take_head(&mut taken, &bytes, &geometry).unwrap(), Some(block));
+    }
+    let mut changes = Changes::default();
+    renew(&mut agf, &mut EditBytes::new(&mut bytes, &mut changes), &geometry);
+    assert_eq!(agf.free_list_first, EMPTY_FIRST);
+    assert_eq!(ring(&agf, &geometry), Ok(slots(&geometry)));
+    assert!(live(&agf, &bytes, &geometry).eq(blocks));
+    for (first, last, count) in [(116, 1, 6), (116, 1, 3), (118, 1, 3), (5, 9, 6)] {
+        (agf.free_list_first, agf.free_list_last, agf.free_list_count) = (first, last, count);
+        let error = ring(&agf, &geometry).unwrap_err();
+        assert!(matches!(error, HeaderError::FreeList { slots: 119, .. }), "{error}");
+    }
 }
 
 #[test]
@@ -68,7 +88,7 @@ proptest! {
                 let taken = take_head(&mut agf, &bytes, &geometry).unwrap();
                 prop_assert_eq!(taken, model.pop_front());
             }
-            prop_assert_eq!(check_count(&agf, &geometry), Ok(()));
+            prop_assert_eq!(ring(&agf, &geometry), Ok(slots(&geometry)));
         }
         prop_assert!(live(&agf, &bytes, &geometry).eq(model.iter().copied()));
     }
