@@ -2,18 +2,75 @@
 //! options.
 
 use std::error::Error;
+use undercroft_fs::PathError;
+use undercroft_image::disk::DiskError;
+use undercroft_image::layer::LayerError;
 use undercroft_image::pack::PackError;
+use undercroft_image::unpack::UnpackError;
+use undercroft_xfs::Error as VolumeError;
+
+const CHECK: &str = "run `undercroft check` for the whole picture";
 
 /// The remedy for one of the causes of an error.
 pub(crate) fn of(cause: &(dyn Error + 'static)) -> Option<String> {
-    let pack = cause.downcast_ref::<PackError>().map(of_pack);
-    pack.flatten()
+    if let Some(error) = cause.downcast_ref::<PackError>() {
+        return of_pack(error);
+    }
+    let remedy = if let Some(error) = cause.downcast_ref::<VolumeError>() {
+        of_volume(error)
+    } else if let Some(error) = cause.downcast_ref::<PathError>() {
+        of_volume(error.error())
+    } else if let Some(error) = cause.downcast_ref::<UnpackError>() {
+        of_unpack(error)
+    } else if let Some(LayerError::NoRoom { .. }) = cause.downcast_ref() {
+        Some("`undercroft grow` does that")
+    } else {
+        None
+    };
+    remedy.map(str::to_owned)
+}
+
+fn of_volume(error: &VolumeError) -> Option<&'static str> {
+    match error {
+        VolumeError::Journal { .. } => Some(
+            "read the volume without its journal (--no-replay), or give the latest changes up with \
+             `xfs_repair -L`",
+        ),
+        error if error.is_damage() => Some(CHECK),
+        _ => None,
+    }
+}
+
+fn of_unpack(error: &UnpackError) -> Option<&'static str> {
+    match error {
+        UnpackError::Name { .. }
+        | UnpackError::Duplicate { .. }
+        | UnpackError::Repeated { .. }
+        | UnpackError::Links { .. } => Some(CHECK),
+        UnpackError::PathLength { .. } => Some("`undercroft extract` takes it as it is"),
+        UnpackError::NotEmpty(_) => Some("--force replaces what is there"),
+        _ => None,
+    }
 }
 
 fn of_pack(error: &PackError) -> Option<String> {
-    Some(match error {
-        PackError::Exists(_) => "use --force to replace it".into(),
-        PackError::Holds { .. } => "use --force to overwrite it".into(),
+    let remedy = match error {
+        PackError::Exists(_) => "use --force to replace it",
+        PackError::Holds { .. } => "use --force to overwrite it",
+        PackError::TooSmall { needed: Some(bytes), .. }
+        | PackError::Inodes { needed: Some(bytes), .. } => {
+            return Some(format!("use --size {bytes} or --size auto"));
+        }
+        PackError::TooSmall { needed: None, .. } | PackError::Inodes { needed: None, .. } => {
+            "use a larger --size or --size auto"
+        }
+        PackError::SizeNeeded(_) => "give the size of the volume with --size",
+        PackError::NothingToShare(_) | PackError::NotShared { .. } => "or use --reflink auto",
+        PackError::VerifyStream => "or leave --verify out",
+        PackError::Disk(DiskError::SizeOfVolume(_)) => "give it with --size",
+        PackError::Disk(DiskError::SizeOfDevice { .. }) => "leave --disk-size out",
+        PackError::FormatOfTarget(_) => "leave --format out, or name a file",
         _ => return None,
-    })
+    };
+    Some(remedy.to_owned())
 }

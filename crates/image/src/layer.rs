@@ -33,7 +33,7 @@ pub enum LayerError {
     },
     /// The volume does not have the space.
     #[error(
-        "the layer has {needed} bytes of data, the volume has {free} bytes free; nothing was changed: make it larger with `undercroft grow`"
+        "the layer has {needed} bytes of data, the volume has {free} bytes free; nothing was changed: make the volume larger"
     )]
     NoRoom {
         /// Bytes of data in the layer.

@@ -32,9 +32,7 @@ pub enum Error {
     Superblock(SuperblockError),
 
     /// A metadata block is damaged.
-    #[error(
-        "damaged {structure} at sector {sector}: {what}; run `undercroft check` for the whole picture"
-    )]
+    #[error("damaged {structure} at sector {sector}: {what}")]
     Block {
         /// Name of the structure.
         structure: &'static str,
@@ -45,9 +43,7 @@ pub enum Error {
     },
 
     /// A header of an allocation group is damaged.
-    #[error(
-        "damaged {structure} at sector {sector}: {defect}; run `undercroft check` for the whole picture"
-    )]
+    #[error("damaged {structure} at sector {sector}: {defect}")]
     Header {
         /// Name of the header.
         structure: &'static str,
@@ -98,8 +94,7 @@ pub enum Error {
 
     /// The journal holds something that cannot be replayed.
     #[error(
-        "the journal cannot be replayed: record at cycle {}, block {}: {what}; read the volume \
-         without its journal (--no-replay), or give the latest changes up with `xfs_repair -L`",
+        "the journal cannot be replayed: record at cycle {}, block {}: {what}",
         lsn.cycle(), lsn.block()
     )]
     Journal {

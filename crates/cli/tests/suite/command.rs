@@ -206,7 +206,7 @@ fn pictures_and_experiments_overwrite_nothing() {
     fs::write(&there, "kept").unwrap();
     for force in [&[][..], &["--force"]] {
         let args = [&["frag", "--map", &sample.image], force, &[&sample.image]].concat();
-        assert!(fails(1, args).contains("holds a volume"));
+        assert!(fails(1, args).contains("holds an XFS file system"));
     }
     assert!(fails(1, ["frag", "--map", &there, &sample.image]).contains("--force"));
     assert!(fails(1, ["lab", "alloc", "--smoke", "--keep", &there]).contains("--force"));
@@ -220,7 +220,7 @@ fn pictures_and_experiments_overwrite_nothing() {
     succeeds([&iops[..], &size].concat());
     assert!(fs::read(&there).unwrap().iter().all(|byte| *byte == 7));
     let record = ["lab", "tags", "--smoke", "--case", "depth", "--record", &sample.image];
-    assert!(fails(1, record).contains("holds a volume"));
+    assert!(fails(1, record).contains("holds an XFS file system"));
     assert!(fs::read(&sample.image).unwrap() == image);
 
     succeeds(["frag", "--force", "--map", &there, &sample.image]);

@@ -395,7 +395,7 @@ fn wrong_disks_are_refused_and_leave_nothing() {
         (2, &["root-arm64:xfs", "root-arm64:1G"], "partitions 1 and 2 are both root-arm64"),
         (2, &["swap:1G"], "0 partitions hold the volume"),
         (2, &["boot:xfs"], "\"boot\" is no type of partition"),
-        (2, &["root:xfs,size=1G"], "give its size with --size"),
+        (2, &["root:xfs,size=1G"], "give it with --size"),
         (2, &["root:xfs", "swap:8K"], "swap space takes 40960 at least"),
         (2, &["root:xfs", "linux:0"], "partition 2 is empty"),
         (2, &[&format!("root:xfs,name={}", "n".repeat(37))], "its name has 37 units"),

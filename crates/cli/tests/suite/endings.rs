@@ -282,6 +282,6 @@ fn the_size_that_is_needed_is_that_of_the_least_volume() {
     assert_eq!(fs::metadata(&image).unwrap().len().to_string(), needed, "{message}");
     let message = fails(2, ["mkfs", "--size", "1M", &sample.path("new")]);
     let least = message.split("the range is ").nth(1).unwrap().split(' ').next().unwrap();
-    assert!(message.contains("use a --size within it"), "{message}");
+    assert!(message.contains("use a size within it"), "{message}");
     succeeds(["mkfs", "--size", least, &sample.path("new")]);
 }

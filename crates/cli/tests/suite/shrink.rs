@@ -243,7 +243,7 @@ fn volumes_that_cannot_shrink_are_left_alone() {
     let message = image.refused(&["--size", "1M"]);
     assert!(message.contains("too small") && message.contains("that makes "), "{message}");
     let message = image.refused(&["--size", "500M"]);
-    assert!(message.contains("`undercroft grow` makes a volume larger"), "{message}");
+    assert!(message.contains("that is to grow"), "{message}");
     fails(2, ["shrink", "--size", "small", &image.path]);
     fails(2, ["shrink", &image.path]);
     fails(2, ["shrink", "--abandon", "--size", "80M", &image.path]);

@@ -24,8 +24,11 @@ impl FileSystem {
     pub(super) fn named(&self, path: &[u8], nameless: ErrorKind) -> Result<Named, Error> {
         let located = self.locate(path, Follow::NAME)?;
         let Some((directory, name)) = located.place else {
-            let (path, what) = (ops::path_text(path), "it ends in no name");
-            return Err(Error::WrongKind { path, what, kind: nameless });
+            let path = ops::path_text(path);
+            return Err(match nameless {
+                ErrorKind::Exists => Error::Exists(path),
+                kind => Error::WrongKind { path, what: "it ends in no name", kind },
+            });
         };
         Ok(Named {
             directory: self.open_inode(&directory)?,

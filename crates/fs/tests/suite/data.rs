@@ -19,7 +19,7 @@ fn reads_and_writes_end_where_the_file_does() {
     assert_eq!(file.read(8, &mut bytes).unwrap(), 5);
     assert_eq!(&bytes[..6], b"\0\0abc\x01");
     assert_eq!(file.read(13, &mut bytes).unwrap(), 0);
-    assert!(matches!(file.read_exact_at(8, &mut bytes), Err(Error::Invalid(_))));
+    assert!(matches!(file.read_exact_at(8, &mut bytes), Err(Error::EndOfFile(_))));
     file.read_exact_at(8, &mut bytes[..5]).unwrap();
     assert_eq!(file.append(b"def").unwrap(), 13);
     file.set_len(12).unwrap();

@@ -56,10 +56,12 @@ pub enum DiskError {
     #[error("the partitions are longer than any disk")]
     TooLarge,
     /// The length of the volume is an option of its own.
-    #[error("partition {0} holds the volume: give its size with --size, not with the partition")]
+    #[error(
+        "partition {0} holds the volume: its size is that of the volume, and is not given with the partition"
+    )]
     SizeOfVolume(usize),
     /// A block device is as long as it is.
-    #[error("the disk is a block device of {fixed} bytes, not {size}; leave --disk-size out")]
+    #[error("the disk is a block device of {fixed} bytes, not {size}; leave the size out")]
     SizeOfDevice {
         /// The length that was asked for.
         size: u64,

@@ -33,7 +33,7 @@ pub enum PackError {
     },
 
     /// The volume is too small for the source.
-    #[error("the volume of {size} bytes is full at {path}; {}", size_remedy(*needed))]
+    #[error("the volume of {size} bytes is full at {path}{}", size_needed(*needed))]
     TooSmall {
         /// Length of the volume.
         size: u64,
@@ -44,7 +44,7 @@ pub enum PackError {
     },
 
     /// The source has more inodes than the share of the volume that was set for them.
-    #[error("{inodes} inodes take more than {allowed} % of the volume, the limit that was set; {} or raise the limit", size_remedy(*needed))]
+    #[error("{inodes} inodes take more than {allowed} % of the volume, the limit that was set; a larger volume holds them{}", size_needed(*needed))]
     Inodes {
         /// The limit in percent.
         allowed: u8,
@@ -115,7 +115,7 @@ pub enum PackError {
 
     /// A block device, or a file whose length is given, is too short for its content.
     #[error(
-        "{image} has {available} bytes, the volume needs {needed}; use a smaller --size or another device"
+        "{image} has {available} bytes, the volume needs {needed}; use a smaller size or another device"
     )]
     DeviceTooSmall {
         /// The device, or the part of the image.
@@ -140,7 +140,7 @@ pub enum PackError {
     },
 
     /// Nothing says how large the volume is.
-    #[error("{0} will be a new file, which needs a size; give the size of the volume with --size")]
+    #[error("{0} will be a new file, which needs a size")]
     SizeNeeded(String),
 
     /// A leg of a mirror failed, so the image would not be on all legs.
@@ -167,14 +167,13 @@ pub enum PackError {
     Device(#[from] OpenError),
 
     /// Blocks had to be shared, and nothing could have them shared.
-    #[error("no blocks can be shared: {0}; use --reflink auto")]
+    #[error("no blocks can be shared: {0}")]
     NothingToShare(&'static str),
 
     /// Blocks had to be shared, and the file system cannot.
     #[error(
         "{path}: its blocks cannot be shared with the image; both must be on one file system that \
-         shares blocks (XFS with reflink, btrfs), whose blocks are not larger than those of the volume; \
-         or use --reflink auto"
+         shares blocks (XFS with reflink, btrfs), whose blocks are not larger than those of the volume"
     )]
     NotShared {
         /// The entry, escaped.
@@ -203,8 +202,7 @@ pub enum PackError {
 
     /// The source can be read only once.
     #[error(
-        "a stream cannot be read a second time, to compare the volume with it; save it in a file, or \
-         leave --verify out"
+        "a stream cannot be read a second time, to compare the volume with it; save it in a file"
     )]
     VerifyStream,
 
@@ -213,9 +211,7 @@ pub enum PackError {
     Disk(#[from] DiskError),
 
     /// Only one new file can have another format than raw.
-    #[error(
-        "{0} is not one regular file, which a qcow2 image must be; leave --format out, or name a file"
-    )]
+    #[error("{0} is not one regular file, which a qcow2 image must be")]
     FormatOfTarget(String),
 }
 
@@ -231,11 +227,8 @@ fn is_host_full(error: &VolumeError) -> bool {
     matches!(error, VolumeError::Device(error) if BlockError::is_no_space(error))
 }
 
-fn size_remedy(needed: Option<u64>) -> String {
-    match needed {
-        Some(bytes) => format!("the source needs {bytes} bytes: use --size {bytes} or --size auto"),
-        None => "use a larger --size or --size auto".into(),
-    }
+fn size_needed(needed: Option<u64>) -> String {
+    needed.map_or_else(String::new, |bytes| format!("; the source needs {bytes} bytes"))
 }
 
 impl PackError {

@@ -23,7 +23,7 @@ pub enum UnpackError {
     /// A name that no file can have.
     #[error(
         "the volume has the name {name:?} in {directory}, which would lead elsewhere; it is damaged \
-         or made to deceive: run `undercroft check`"
+         or made to deceive"
     )]
     Name {
         /// The directory.
@@ -34,8 +34,7 @@ pub enum UnpackError {
 
     /// A name twice in one directory.
     #[error(
-        "the volume has the name {name:?} twice in {directory}; it is damaged or made to deceive: run \
-         `undercroft check`"
+        "the volume has the name {name:?} twice in {directory}; it is damaged or made to deceive"
     )]
     Duplicate {
         /// The directory.
@@ -45,9 +44,7 @@ pub enum UnpackError {
     },
 
     /// A directory with two names.
-    #[error(
-        "{path} leads back to directory {inode}; the volume is damaged: run `undercroft check`"
-    )]
+    #[error("{path} leads back to directory {inode}; the volume is damaged")]
     Repeated {
         /// Its second name.
         path: String,
@@ -57,8 +54,7 @@ pub enum UnpackError {
 
     /// A file with more names than it says.
     #[error(
-        "{path} is one more name of inode {inode} than the inode counts; the volume is damaged: run \
-         `undercroft check`"
+        "{path} is one more name of inode {inode} than the inode counts; the volume is damaged"
     )]
     Links {
         /// The name too many.
@@ -68,11 +64,7 @@ pub enum UnpackError {
     },
 
     /// A path that is longer than those of sources may be.
-    #[error(
-        "{path} has {length} bytes, more than the {} that are compared or described; `undercroft extract` takes \
-         it as it is",
-        MAX_PATH
-    )]
+    #[error("{path} has {length} bytes, more than the {} that are compared or described", MAX_PATH)]
     PathLength {
         /// The path, cut off.
         path: String,
@@ -90,7 +82,7 @@ pub enum UnpackError {
     },
 
     /// The destination holds something.
-    #[error("the destination {} is not empty; choose another one, or replace what is there with --force", .0.display())]
+    #[error("the destination {} is not empty; choose another one", .0.display())]
     NotEmpty(PathBuf),
 
     /// Something in the destination cannot be made.

@@ -124,7 +124,7 @@ fn a_size_too_small_names_one_that_fits() {
             panic!("{error:?}");
         };
         assert_eq!(size, 20 * MIB);
-        assert!(text.contains(&format!("use --size {needed}")), "{text}");
+        assert!(text.contains(&format!("the source needs {needed} bytes")), "{text}");
         assert!(!image_of(&options).exists());
         options.size = SizeChoice::Exact(needed);
         build(&options).unwrap();

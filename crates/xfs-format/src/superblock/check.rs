@@ -87,9 +87,7 @@ pub enum SuperblockError {
     },
 
     /// Making the volume was interrupted.
-    #[error(
-        "making or shrinking this volume was never finished; make it, or `undercroft shrink` it, again"
-    )]
+    #[error("making or shrinking this volume was never finished; make it, or shrink it, again")]
     InProgress,
 
     /// The device ends before the volume does.

@@ -116,7 +116,7 @@ pub(crate) fn for_each_parent<F: DaFork + ?Sized>(
             None => {
                 let (structure, block) = ("attributes", FileBlock(0));
                 let what = format!(
-                    "parent pointer {:?} has a value of {} bytes; run `undercroft check`",
+                    "parent pointer {:?} has a value of {} bytes",
                     String::from_utf8_lossy(attribute.name),
                     attribute.value.len()
                 );

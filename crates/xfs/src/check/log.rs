@@ -14,7 +14,7 @@ pub(super) fn check(checker: &Checker, end: &LogEnds) {
         let what = "was not unmounted: this is the volume with its journal replayed in memory";
         checker.add(Finding::warning(STRUCTURE, Location::Volume, what));
     } else if end.state == LogState::Dirty {
-        let what = "was not unmounted: `undercroft replay` it first, then check again";
+        let what = "was not unmounted: replay its journal first, then check again";
         checker.add(Finding::warning(STRUCTURE, Location::Volume, what));
     }
     let uuid = checker.geometry().uuid;

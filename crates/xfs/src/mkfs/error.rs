@@ -100,8 +100,8 @@ pub enum MkfsError {
     /// No room for a log that kernels accept, or that was asked for.
     #[error(
         "the log needs {needed} blocks of {block_size} bytes with these options, a group of \
-         {group} blocks has room for {room}; use a larger --size, a smaller --agcount or --log-size, \
-         or a smaller --block-size or --dir-block-size"
+         {group} blocks has room for {room}; use a larger size, fewer groups, a \
+         smaller log, or smaller blocks or directory blocks"
     )]
     LogTooLarge {
         /// Least length of the log in blocks, or the one that was asked for.
@@ -117,7 +117,7 @@ pub enum MkfsError {
     /// The place where the root directory must be is not free.
     #[error(
         "the root directory must be at block {block} of group 0, where {occupant}; use a larger \
-         --size, or leave --stripe-unit and --stripe-width out"
+         size, or leave stripe unit and width out"
     )]
     RootPlace {
         /// First block of the first inode chunk.

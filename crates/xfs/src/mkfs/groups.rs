@@ -99,7 +99,7 @@ fn range(
     if (min..=max).contains(&value) {
         return Ok(());
     }
-    let remedy = "leave --agcount out or change --size";
+    let remedy = "leave it out or change the size";
     Err(MkfsError::Range { option, value, min, max, unit, remedy })
 }
 

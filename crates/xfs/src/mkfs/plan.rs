@@ -201,7 +201,7 @@ fn place_log(superblock: &mut Superblock, wanted: Option<u64>) -> Result<(), Mkf
                     max: most * block_size,
                     unit: "bytes",
                     remedy: "it lies in one group and must hold the largest transactions: change \
-                             --log-size, or leave it out",
+                             it, or leave it out",
                 });
             }
             blocks
@@ -361,8 +361,7 @@ mod tests {
         );
         assert_eq!(
             text(&|options| options.ag_count = Some(65)),
-            "number of groups is 65, the range is 1 to 64 groups; leave --agcount out or change \
-             --size"
+            "number of groups is 65, the range is 1 to 64 groups; leave it out or change the size"
         );
         assert!(text(&|options| options.log_size = Some(MIB)).contains("range is 10485760 to"));
         assert!(text(&|options| options.log_size = Some(3 * GIB)).contains("range is 10485760 to"));

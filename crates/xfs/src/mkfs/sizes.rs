@@ -115,7 +115,7 @@ fn logs(options: &MkfsOptions) -> Result<Logs, MkfsError> {
 
 /// The error of a size that is not between `min` and the largest.
 pub(super) fn size_range(size: u64, min: u64) -> MkfsError {
-    let remedy = "use a --size within it";
+    let remedy = "use a size within it";
     MkfsError::Range { option: "size", value: size, min, max: MAX_BYTES, unit: "bytes", remedy }
 }
 

@@ -294,7 +294,7 @@ impl<'v> Transaction<'v> {
         let result = work(self, guard.state());
         self.keep_group(ag, guard);
         if result.as_ref().is_err_and(Error::is_damage) {
-            self.volume.poison("damage was found in an allocation group; run `undercroft check`");
+            self.volume.poison("damage was found in an allocation group");
         }
         result.map(Some)
     }

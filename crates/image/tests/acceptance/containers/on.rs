@@ -127,7 +127,7 @@ fn a_layer_that_does_not_fit_changes_nothing() {
         (upper().link("n", "a"), "is a directory"),
         (upper().mark("a/.wh."), "whiteout of nothing"),
         (upper().file("../x", b""), "component"),
-        (upper().file("big", &big), "undercroft grow"),
+        (upper().file("big", &big), "make the volume larger"),
     ] {
         stacked(home.path(), &[base().end()]).unwrap();
         let before = fs::read(home.path().join("image")).unwrap();

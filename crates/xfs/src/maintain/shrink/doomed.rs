@@ -83,7 +83,7 @@ impl fmt::Display for Obstacle {
                 let names: Vec<String> = first.iter().map(ToString::to_string).collect();
                 let more = if *count > first.len() as u64 { ", ..." } else { "" };
                 write!(f, "{count} inodes are in what would go: {}{more}", names.join(", "))?;
-                f.write_str("; without --keep-inode-numbers they get new ones")
+                f.write_str("; where numbers may change they get new ones")
             }
             Self::Names { inode, needed, limit } => write!(
                 f,

@@ -63,8 +63,7 @@ impl Size {
         if groups > u64::from(now.groups) || blocks > geometry.blocks {
             let has = geometry.blocks;
             let what = format!(
-                "the volume has {has} blocks and {blocks} are asked for: `undercroft grow` makes a \
-                 volume larger"
+                "the volume has {has} blocks and {blocks} are asked for: that is to grow, not to shrink"
             );
             return Err(Error::Invalid(what));
         }

@@ -67,8 +67,7 @@ pub(super) fn expect_all_names(
     if names.len() == expected {
         return Ok(());
     }
-    let what =
-        format!("{} names lead to it, and {expected} should; run `undercroft check`", names.len());
+    let what = format!("{} names lead to it, and {expected} should", names.len());
     Err(Error::Inode { inode: inode.number, what })
 }
 

@@ -53,8 +53,7 @@ fn expect_name(volume: &Volume, name: &Parent, number: InodeNumber) -> Result<()
     }
     let text = String::from_utf8_lossy(&name.name);
     let what = format!(
-        "its parent pointer names {text:?} in directory {}, which does not lead to it; run \
-         `undercroft check`",
+        "its parent pointer names {text:?} in directory {}, which does not lead to it",
         name.directory
     );
     Err(Error::Inode { inode: number, what })
