@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
-use undercroft_source::{FOREIGN_HEAD, recognise};
+use undercroft_source::{FOREIGN_HEAD, Foreign, recognise};
 
 /// Writes a file that is not there yet; with `force` also one that is there, unless it holds a
 /// volume or a disk. Anything else but a file, such as a pipe, is written to.
@@ -50,7 +50,7 @@ pub(crate) fn check_no_volume(path: &Path) -> Result<bool> {
     File::open(path)
         .and_then(|file| file.take(FOREIGN_HEAD as u64).read_to_end(&mut head))
         .with_context(|| format!("cannot read {}", path.display()))?;
-    if let Some(found) = recognise(&head) {
+    if let Some(found) = recognise(&head).filter(Foreign::is_storage) {
         bail!("{}: holds {found}; name another file", path.display());
     }
     Ok(true)

@@ -43,5 +43,5 @@ fn is_device(path: &Path, in_part: bool) -> io::Result<bool> {
     }
     let mut head = Vec::new();
     File::open(path)?.take(FOREIGN_HEAD as u64).read_to_end(&mut head)?;
-    Ok(in_part || recognise(&head).is_some())
+    Ok(in_part || recognise(&head).is_some_and(|found| found.is_storage()))
 }

@@ -52,6 +52,14 @@ impl ForeignKind {
     }
 }
 
+impl Foreign {
+    /// Whether it is something that disks and images of disks hold, and not an archive of files.
+    #[must_use]
+    pub fn is_storage(&self) -> bool {
+        self.kind != Archive
+    }
+}
+
 impl fmt::Display for Foreign {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)?;

@@ -2,7 +2,7 @@
 
 use undercroft_block::partition::{PartitionTable, Scheme};
 use undercroft_block::{BlockDevice, BlockError, Sector, read_buffer};
-use undercroft_source::{FOREIGN_HEAD, ForeignKind, recognise};
+use undercroft_source::{FOREIGN_HEAD, Foreign, ForeignKind, recognise};
 
 /// What a superblock of a Linux RAID begins with.
 const RAID: [u8; 4] = [0xfc, 0x4e, 0x2b, 0xa9];
@@ -16,7 +16,7 @@ pub(super) fn of(device: &dyn BlockDevice) -> Result<Option<String>, BlockError>
     let bytes = device.capacity().to_bytes().unwrap_or(u64::MAX);
     // Not above 256 KiB.
     let head = read_buffer(device, Sector::ZERO, bytes.min(FOREIGN_HEAD as u64) as usize)?;
-    let found = recognise(&head);
+    let found = recognise(&head).filter(Foreign::is_storage);
     if let Some(found) = found.as_ref().filter(|found| found.kind != ForeignKind::Table) {
         return Ok(Some(found.to_string()));
     }
