@@ -52,8 +52,12 @@ impl DirectorySource {
     /// followed.
     ///
     /// # Errors
-    /// [`SourceError::Open`] when it is no directory that can be opened.
+    /// [`SourceError::Open`] when it is no directory that can be opened, [`SourceError::Fakeroot`] under
+    /// fakeroot.
     pub fn open(root: &Path, options: &Options) -> Result<Self, SourceError> {
+        if std::env::var_os("FAKEROOTKEY").is_some() {
+            return Err(SourceError::Fakeroot { path: root.into() });
+        }
         // The directory is opened anew for each pass; this tells early that it can be.
         walk(root, options, None)?;
         let (options, passes) = (options.clone(), Passes::new(options));

@@ -21,6 +21,25 @@ pub enum SourceError {
         /// Why not.
         source: io::Error,
     },
+    /// The directory is an image in a form that is not read.
+    #[error(
+        "{} is a container image as skopeo keeps it in dir:, which is not read; make a layout of it (skopeo copy dir:DIR oci:LAYOUT), or take its files as they are with dir:{}",
+        path.display(), path.display()
+    )]
+    SkopeoDirectory {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Owners and devices are those that fakeroot makes up, in a library that is not asked here: the
+    /// system is called without it.
+    #[error(
+        "{}: owners and devices that fakeroot (FAKEROOTKEY is set) makes up are not seen in a directory; have tar read it and take the stream (tar -C DIR -c . to standard output), or leave FAKEROOTKEY out (env -u FAKEROOTKEY) if the real ones will do",
+        path.display()
+    )]
+    Fakeroot {
+        /// The directory.
+        path: PathBuf,
+    },
     /// An exclude pattern is no valid glob.
     #[error("exclude pattern {pattern:?} is not a valid glob: {source}")]
     Pattern {

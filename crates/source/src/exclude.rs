@@ -1,7 +1,7 @@
 //! Patterns that leave entries out.
 
 use crate::{SourceError, glob};
-use globset::{Candidate, GlobSet, GlobSetBuilder};
+use globset::{Candidate, Glob, GlobSet, GlobSetBuilder};
 
 /// What a pattern does with the entries that it matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,8 @@ pub enum Choice {
 /// slash with the whole path relative to the root (`src/*.o`, `/build`). A trailing slash is ignored.
 #[derive(Debug, Clone, Default)]
 pub struct Exclude {
-    set: GlobSet,
+    /// Consecutive patterns, each set with the place of its first.
+    sets: Vec<(usize, GlobSet)>,
     /// For each pattern that includes: its place, and where what it matches begins.
     includes: Vec<(usize, Vec<u8>)>,
 }
@@ -42,7 +43,7 @@ impl Exclude {
     pub fn in_order<S: AsRef<str>>(
         patterns: impl IntoIterator<Item = (Choice, S)>,
     ) -> Result<Self, SourceError> {
-        let mut set = GlobSetBuilder::new();
+        let mut globs = Vec::new();
         let mut includes = Vec::new();
         for (place, (choice, pattern)) in patterns.into_iter().enumerate() {
             let text = pattern.as_ref();
@@ -51,18 +52,16 @@ impl Exclude {
             if choice == Choice::Include {
                 includes.push((place, glob::leading(&glob)));
             }
-            set.add(glob);
+            globs.push(glob);
         }
-        let set = set.build().map_err(|source| SourceError::Pattern {
-            pattern: "all together".to_owned(),
-            source,
-        })?;
-        Ok(Self { set, includes })
+        let mut sets = Vec::new();
+        build(&globs, 0, &mut sets)?;
+        Ok(Self { sets, includes })
     }
 
     /// Whether nothing is left out.
     pub fn is_empty(&self) -> bool {
-        self.set.is_empty()
+        self.sets.is_empty()
     }
 
     /// Whether directories that are left out may have to be there for what is below them.
@@ -74,7 +73,7 @@ impl Exclude {
     /// below it. With `parents_kept` its parents were not left out.
     pub(crate) fn prunes(&self, path: &[u8], is_directory: bool, parents_kept: bool) -> bool {
         match () {
-            () if self.set.is_empty() => false,
+            () if self.is_empty() => false,
             () if parents_kept && !self.has_includes() => self.matches(path),
             () if !is_directory || !self.has_includes() => self.matches_within(path),
             () => self
@@ -85,12 +84,13 @@ impl Exclude {
 
     /// Whether this path itself matches a pattern; its parents are not looked at.
     fn matches(&self, path: &[u8]) -> bool {
-        !path.is_empty() && self.set.is_match_candidate(&Candidate::from_bytes(path))
+        let path = Some(path).filter(|path| !path.is_empty()).map(Candidate::from_bytes);
+        path.is_some_and(|path| self.sets.iter().any(|(_, set)| set.is_match_candidate(&path)))
     }
 
     /// Whether this path is left out, by itself or one of its parents.
     pub fn matches_within(&self, path: &[u8]) -> bool {
-        if self.set.is_empty() {
+        if self.is_empty() {
             return false;
         }
         if self.has_includes() {
@@ -104,8 +104,11 @@ impl Exclude {
         let mut matching = Vec::new();
         let mut last = None;
         for path in with_parents(path).filter(|path| !path.is_empty()) {
-            self.set.matches_candidate_into(&Candidate::from_bytes(path), &mut matching);
-            last = last.max(matching.iter().copied().max());
+            let path = Candidate::from_bytes(path);
+            for (first, set) in &self.sets {
+                set.matches_candidate_into(&path, &mut matching);
+                last = last.max(matching.iter().max().map(|place| first + place));
+            }
         }
         last
     }
@@ -125,6 +128,39 @@ impl Exclude {
             *include > place && (below(leading, directory) || below(directory, leading))
         })
     }
+}
+
+/// Adds sets of the patterns, of which the first is at `place`: one, or as many as it takes, since the
+/// machine that compares with all of a set may become too large.
+fn build(
+    globs: &[Glob],
+    place: usize,
+    sets: &mut Vec<(usize, GlobSet)>,
+) -> Result<(), SourceError> {
+    /// More than that are never one set: it would be built for nothing.
+    const MOST: usize = 4096;
+    if globs.is_empty() {
+        return Ok(());
+    }
+    let mut builder = GlobSetBuilder::new();
+    if globs.len() <= MOST {
+        for glob in globs {
+            builder.add(glob.clone());
+        }
+        match (builder.build(), globs) {
+            (Ok(set), _) => {
+                sets.push((place, set));
+                return Ok(());
+            }
+            (Err(source), [glob]) => {
+                return Err(SourceError::Pattern { pattern: glob.glob().to_owned(), source });
+            }
+            _ => {}
+        }
+    }
+    let (front, back) = globs.split_at(globs.len() / 2);
+    build(front, place, sets)?;
+    build(back, place + front.len(), sets)
 }
 
 /// The parents of a path from the top down, and the path.

@@ -32,7 +32,7 @@ pub use digest::Digest;
 pub use error::{ImageError, ImageProblem, Role};
 pub use layer_source::{LayerEntry, LayerSource, Mark};
 pub use platform::Platform;
-pub(crate) use recognise::recognise;
+pub(crate) use recognise::{Recognised, recognise};
 pub(crate) use sorted::SortedArchive;
 pub use spec::{ImageFormat, ImageOptions, ImageSpec};
 
@@ -107,8 +107,16 @@ impl ImageSource {
     }
 
     /// The image at a path that was recognised as one.
-    pub(crate) fn recognised(spec: &ImageSpec, options: &Options) -> Result<Self, SourceError> {
-        Self::new(spec, true, options)
+    pub(crate) fn recognised(
+        recognised: &Recognised,
+        options: &Options,
+    ) -> Result<Self, SourceError> {
+        let Recognised { spec, otherwise } = recognised;
+        Self::new(spec, true, options).or_else(|error| match otherwise {
+            // The first form is the one that was meant.
+            Some(spec) => Self::new(spec, true, options).map_err(|_| error),
+            None => Err(error),
+        })
     }
 
     fn new(spec: &ImageSpec, is_recognised: bool, options: &Options) -> Result<Self, SourceError> {

@@ -138,7 +138,9 @@ fn open_plain(spec: &SourceSpec, options: &Options) -> Result<Box<dyn Source>, S
     }
 }
 
-/// An archive in its own order, or sorted.
+/// An archive in its own order; or sorted, as one is of which something is left out: its data is taken
+/// by its place, so that what is left out is not read, and a file may have its data at such a name.
 fn archive(tar: TarSource, options: &Options) -> Box<dyn Source> {
-    if options.sorted { Box::new(SortedArchive::new(tar, options)) } else { Box::new(tar) }
+    let is_sorted = options.sorted || !options.exclude.is_empty();
+    if is_sorted { Box::new(SortedArchive::new(tar, options)) } else { Box::new(tar) }
 }

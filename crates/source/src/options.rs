@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// `sorted`, `image` and `description` alone.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// What to leave out.
+    /// What to leave out. An archive then comes as with `sorted`.
     pub exclude: Exclude,
     /// What to add, and what to change. [`open`](crate::open) follows them.
     pub rules: Arc<Rules>,

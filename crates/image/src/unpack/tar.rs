@@ -1,7 +1,8 @@
 //! A volume as a tar stream in pax format (POSIX.1-2001), with the records of GNU tar and star for
 //! extended attributes and sparse files (version 1.0).
 //!
-//! Everything that [`pack`](crate::pack) reads is kept. ACLs are written as attributes. Sockets
+//! Everything that [`pack`](crate::pack) reads is kept. ACLs are written as attributes, and as text with
+//! numbers: programs read either. Sockets
 //! have no form in an archive: they are left out and counted.
 
 mod header;
@@ -15,7 +16,7 @@ use records::{BLOCK, Records};
 use std::io::{self, Write};
 use std::ops::Range;
 use undercroft_xfs::OpenFile;
-use undercroft_xfs::format::FileType;
+use undercroft_xfs::format::{Acl, AclKind, FileType};
 
 /// Writes a volume, or a [part](Subtree) of it, as a tar stream. `report` is called now and then.
 ///
@@ -51,6 +52,10 @@ impl TarSink<'_> {
     ) -> Result<(), UnpackError> {
         for (name, value) in item.attributes {
             records.attribute(name, value);
+            let list = AclKind::from_xattr_name(name).zip(Acl::from_xattr(value).ok().flatten());
+            if let Some((kind, list)) = list {
+                records.access_list(kind, &list);
+            }
         }
         let end: &[u8] = if kind == Kind::Directory && !item.path.is_empty() { b"/" } else { b"" };
         let path = [b"./", item.path, end].concat();

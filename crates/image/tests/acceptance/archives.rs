@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Child, Command};
+use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, Timespec, Timestamps, mknodat, utimensat};
 use undercroft_judges::kernel;
@@ -170,4 +171,45 @@ fn set_times(path: &Path) {
     let time = Timespec { tv_sec: 1_000_000_000, tv_nsec: 0 };
     let times = Timestamps { last_access: time, last_modification: time };
     utimensat(CWD, path, &times, AtFlags::SYMLINK_NOFOLLOW).unwrap();
+}
+
+/// An archive of a volume holds access control lists in all forms that programs read: whatever options for
+/// them a program is given, it makes the lists of the tree.
+#[test]
+fn access_lists_of_a_volume_are_read_by_all_programs() {
+    let run = |program: &str, arguments: &[&str], at: &Path| {
+        let output = Command::new(program).args(arguments).current_dir(at).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{program} {arguments:?}: {said}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let tree = home.path().join("tree");
+    fs::create_dir_all(tree.join("d")).unwrap();
+    fs::write(tree.join("f"), b"f").unwrap();
+    run("setfacl", &["-m", "u:1234:rwx,g:77:r-x", "f"], &tree);
+    run("setfacl", &["-m", "u:1234:rwx,d:u:99:rw-,d:g:77:r-x", "d"], &tree);
+    let lists = |at: &Path| run("getfacl", &["-Rcn", "."], at);
+    let image = home.path().join("image");
+    crate::judged::build(&options(&tree, &image)).unwrap();
+    let device = undercroft_block::FileDevice::open(&image, true).unwrap();
+    let volume = Arc::new(undercroft_xfs::Volume::open(Arc::new(device)).unwrap());
+    let mut archive = File::create(home.path().join("archive")).unwrap();
+    undercroft_image::unpack::to_tar(&volume, &mut archive, &mut |_| {}).unwrap();
+    for (number, (program, how)) in [
+        ("tar", &["--acls"][..]),
+        ("tar", &["--xattrs", "--xattrs-include=*"]),
+        ("tar", &["--acls", "--xattrs", "--xattrs-include=*"]),
+        ("bsdtar", &[]),
+        ("bsdtar", &["--acls"]),
+        ("bsdtar", &["--acls", "--xattrs"]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let out = home.path().join(number.to_string());
+        fs::create_dir(&out).unwrap();
+        run(program, &[how, &["--numeric-owner", "-xpf", "../archive"]].concat(), &out);
+        assert_eq!(lists(&out), lists(&tree), "{program} {how:?}");
+    }
 }

@@ -83,11 +83,11 @@ fn named(descriptors: Vec<Descriptor>, reference: Option<&str>) -> Result<Vec<De
         let first = images().next().map(|descriptor| descriptor.names().next());
         // One image for several platforms has one name, or none.
         let same = images().all(|descriptor| Some(descriptor.names().next()) == first);
-        if digests.is_empty() || digests.len() > 1 && !same {
-            return Err(ImageProblem::Tags {
-                wanted: digests.is_empty().then(String::new),
-                has: has(),
-            });
+        if digests.is_empty() {
+            return Err(ImageProblem::Empty(Role::Index));
+        }
+        if digests.len() > 1 && !same {
+            return Err(ImageProblem::Tags { wanted: None, has: has() });
         }
         return Ok(descriptors);
     };
@@ -172,7 +172,7 @@ fn suiting(
     }
     match best {
         Some((_, manifest)) => Ok(manifest.clone()),
-        None if platforms.is_empty() => Err(ImageProblem::Tags { wanted: None, has: Vec::new() }),
+        None if platforms.is_empty() => Err(ImageProblem::Empty(Role::Index)),
         None => Err(no_platform(wanted, &platforms)),
     }
 }

@@ -166,8 +166,11 @@ pub enum ImageProblem {
         /// Digests in the config.
         diff_ids: usize,
     },
+    /// A list or an index that names no image.
+    #[error("{0} names no image; copy the image again")]
+    Empty(Role),
     /// There is no image of this name, or a name is needed.
-    #[error("{}; there {}", tag_fault(wanted.as_deref()), listed(has, "is no image", "are the tags"))]
+    #[error("{}", tag_fault(wanted.as_deref(), has))]
     Tags {
         /// The tag that was asked for.
         wanted: Option<String>,
@@ -234,13 +237,16 @@ pub enum ImageProblem {
     Entries(u32),
 }
 
-fn tag_fault(wanted: Option<&str>) -> String {
+fn tag_fault(wanted: Option<&str>, has: &[String]) -> String {
+    let there = || match has {
+        [] => "the images there have no tags".to_owned(),
+        has => format!("there are the tags {}", has.join(", ")),
+    };
     match wanted {
-        Some(wanted) => format!("there is no image \"{}\"", wanted.escape_default()),
-        None => "there are several images, name one by its tag, as in oci:DIR:TAG".into(),
+        Some(wanted) => format!("there is no image \"{}\"; {}", wanted.escape_default(), there()),
+        None => {
+            let how = "there are several images, name one by its tag, as in oci:DIR:TAG";
+            format!("{how}; {}", there())
+        }
     }
-}
-
-fn listed(items: &[String], none: &str, some: &str) -> String {
-    if items.is_empty() { none.into() } else { format!("{some} {}", items.join(", ")) }
 }

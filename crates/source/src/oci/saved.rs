@@ -39,7 +39,7 @@ pub(super) fn choose(
     }
     match candidates.into_iter().next() {
         Some((image, bytes, config)) => from_saved_image(store, image, bytes, config),
-        None => Err(ImageProblem::Tags { wanted: None, has: Vec::new() }),
+        None => Err(ImageProblem::Empty(Role::SavedList)),
     }
 }
 
@@ -49,7 +49,8 @@ fn saved_named(images: Vec<SavedImage>, reference: Option<&str>) -> Result<Vec<S
     let has = || images.iter().flat_map(tags).collect();
     match reference {
         None if images.len() == 1 => Ok(images),
-        None => Err(ImageProblem::Tags { wanted: images.is_empty().then(String::new), has: has() }),
+        None if images.is_empty() => Err(ImageProblem::Empty(Role::SavedList)),
+        None => Err(ImageProblem::Tags { wanted: None, has: has() }),
         Some(reference) => {
             let is_meant =
                 |image: &&SavedImage| tags(image).iter().any(|tag| is_same_name(tag, reference));
@@ -67,7 +68,7 @@ fn saved_config(store: &Store, image: SavedImage) -> Result<(SavedImage, Vec<u8>
     let region = store.get(Role::Config, &image.config)?;
     let bytes = store::contents(Role::Config, &image.config, &region)?;
     let name = image.config.trim_end_matches(".json");
-    let name = name.rsplit('/').next().unwrap_or(name);
+    let name = name.rsplit(['/', ':']).next().unwrap_or(name);
     if let Some(declared) = Digest::parse(&format!("sha256:{name}")) {
         let mut hasher = declared.hasher();
         hasher.update(&bytes);

@@ -48,7 +48,7 @@ impl SortedArchive {
         if let Some(mut tar) = self.unread.take() {
             let region = tar.keep()?;
             let (tree, warnings) = read(&self.archive, &region, &self.options)?;
-            let counts = link_counts(&tree, &Exclude::default());
+            let counts = link_counts(&tree, &self.options.exclude);
             self.surveyed = Some(Arc::new(Surveyed { region, tree, counts, warnings }));
         }
         self.surveyed.clone().ok_or(SourceError::NotScanned)
@@ -56,9 +56,9 @@ impl SortedArchive {
 
     fn read(&mut self) -> Result<Ahead<ReadFault>, SourceError> {
         let surveyed = self.survey()?;
+        let exclude = self.options.exclude.clone();
         let read = move |filling: &mut Filling<ReadFault>| {
             let Surveyed { region, tree, counts, warnings } = &*surveyed;
-            let exclude = Exclude::default();
             let walk = Walk::new(tree, &exclude, counts);
             Gather::new(std::slice::from_ref(region)).run(tree, walk, filling)?;
             Ok(warnings.clone())
@@ -71,13 +71,15 @@ impl SortedArchive {
     }
 }
 
-/// Reads the headers of an archive. The reader leaves out what is to be excluded.
+/// Reads the headers of an archive. What is to be excluded is left out of the walk: other names may be
+/// links to it.
 fn read(
     archive: &str,
     region: &Region,
     options: &Options,
 ) -> Result<(Tree, Warnings), SourceError> {
-    let mut reader = TarReader::headers_of(archive, region.clone(), options);
+    let options = Options { exclude: Exclude::default(), ..options.clone() };
+    let mut reader = TarReader::headers_of(archive, region.clone(), &options);
     let mut tree = Tree::new();
     while let Some(Member { entry, is_implicit, data }) = reader.next_member()? {
         take(&mut tree, entry, is_implicit, data)?;
@@ -142,8 +144,7 @@ impl Source for SortedArchive {
         }
         self.state = State::Ended;
         let surveyed = self.survey()?;
-        let exclude = Exclude::default();
-        let mut walk = Walk::new(&surveyed.tree, &exclude, &surveyed.counts);
+        let mut walk = Walk::new(&surveyed.tree, &self.options.exclude, &surveyed.counts);
         while let Some((entry, _)) = walk.next() {
             visit(&entry);
         }

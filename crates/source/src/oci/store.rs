@@ -30,6 +30,13 @@ pub(super) enum Place {
     File(Region),
     /// Another member: old versions of docker link equal layers.
     Link(Vec<u8>),
+    /// It is no file.
+    Other,
+}
+
+/// The error of something that is no file.
+fn no_file() -> io::Error {
+    io::Error::other("it is no regular file; copy the image again")
 }
 
 impl Store {
@@ -52,7 +59,8 @@ impl Store {
                     let parent = entry.path.split_last().map_or(&[][..], |(parent, _)| parent);
                     Some(Place::Link(joined(parent, &target)))
                 }
-                _ => None,
+                Kind::Directory => None,
+                _ => Some(Place::Other),
             };
             if let Some(place) = place {
                 members.insert(entry.path.as_bytes().to_vec(), place);
@@ -72,17 +80,19 @@ impl Store {
                     Ok(file) if file.metadata()?.is_file() => {
                         Region::whole(Arc::new(file)).map(Some)
                     }
-                    Ok(_) => Ok(None),
+                    Ok(_) => Err(no_file()),
                     Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
                     Err(error) => Err(error),
                 }
             }
             Self::Archive(members) => {
-                let mut name = name.as_bytes();
+                let clean = joined(&[], name.as_bytes());
+                let mut name = &clean;
                 for _ in 0..MAX_LINKS {
                     match members.get(name) {
                         Some(Place::File(region)) => return Ok(Some(region.clone())),
                         Some(Place::Link(target)) => name = target,
+                        Some(Place::Other) => return Err(no_file()),
                         None => return Ok(None),
                     }
                 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
-use undercroft_source::{Kind, Options, SourceSpec, open};
+use undercroft_source::{Exclude, Kind, Options, SourceSpec, open};
 
 fn scratch() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
@@ -137,4 +137,30 @@ fn names_of_pax_headers_go_before_gnu_names() {
         };
         assert_eq!(said, expected, "{number}");
     }
+}
+
+/// The data of a file lies at its first name, and is found there when that is left out; what is left out is
+/// not read: a TiB of it would take its time.
+#[test]
+fn what_is_left_out_is_passed_over_and_may_be_linked_to() {
+    let work = scratch();
+    let path = work.path().join("large.tar");
+    let size: u64 = 1 << 40;
+    let mut large = header(b"large", b'0', 0);
+    large[124..136].copy_from_slice(&[&[0x80, 0, 0, 0][..], &size.to_be_bytes()].concat());
+    let start = Archive::default().file("first", b"data").raw(&seal(large)).bytes;
+    let end = Archive::default().link("second", b'1', "first").link("third", b'1', "first").end();
+    fs::write(&path, &start).unwrap();
+    let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &end, start.len() as u64 + size).unwrap();
+    let exclude = Exclude::new(["/first", "/large"]).unwrap();
+    let options = Options { exclude, ..Options::default() };
+    let mut source = open(&SourceSpec::Path(path), &options).unwrap();
+    let mut scanned = Vec::new();
+    source.scan(&mut |entry| scanned.push(entry.clone())).unwrap();
+    let all = drain(source.as_mut()).unwrap();
+    assert!(all.iter().map(|one| &one.entry).eq(&scanned));
+    assert_eq!((all[0].path(), &all[0].data[..]), ("second".to_owned(), &b"data"[..]));
+    assert!(matches!(&all[1].entry.kind, Kind::HardLink(first) if first.as_bytes() == b"second"));
+    assert_eq!((all.len(), all[1].path()), (2, "third".to_owned()));
 }

@@ -358,3 +358,20 @@ fn an_archive_without_a_root_gets_one_that_rules_change() {
     assert_eq!((all[0].entry.metadata.uid, all[0].entry.metadata.mode), (3, 0o755));
     assert_eq!(all[0].entry.metadata.mtime.seconds, 77);
 }
+
+#[test]
+fn so_many_patterns_as_there_are_lines_in_a_list_are_compared() {
+    let patterns = (0..100_000)
+        .map(|number| (undercroft_source::Choice::Exclude, format!("/d*/{number:06}-*.[ch]")));
+    let kept = [(undercroft_source::Choice::Include, "/dir/070000-kept.c".to_owned())];
+    let set = undercroft_source::Exclude::in_order(patterns.chain(kept)).unwrap();
+    for (path, left_out) in [
+        (&b"dir/000000-a.c"[..], true),
+        (b"dir/099999-a.h", true),
+        (b"dir/070000-a.c", true),
+        (b"dir/070000-kept.c", false),
+        (b"dir/100000-a.c", false),
+    ] {
+        assert_eq!(set.matches_within(path), left_out, "{}", path.escape_ascii());
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::ops::Range;
-use undercroft_xfs::format::Timestamp;
+use undercroft_xfs::format::{Acl, AclKind, Timestamp};
 
 /// Bytes of a tar block.
 pub(super) const BLOCK: u64 = 512;
@@ -47,6 +47,16 @@ impl Records {
             }
         }
         self.add(&key, value);
+    }
+
+    /// Adds an access control list as text, as GNU tar and bsdtar read it with their option for lists.
+    pub(super) fn access_list(&mut self, kind: AclKind, list: &Acl) {
+        let key: &[u8] = match kind {
+            AclKind::Access => b"SCHILY.acl.access",
+            AclKind::Default => b"SCHILY.acl.default",
+        };
+        let entries: Vec<_> = list.entries().iter().map(ToString::to_string).collect();
+        self.add(key, entries.join(",").as_bytes());
     }
 
     /// Adds a time with its fraction; before 1970 both parts are negative.

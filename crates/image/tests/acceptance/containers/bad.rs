@@ -79,6 +79,16 @@ fn blobs_that_are_missing_short_or_changed_are_named() {
 }
 
 #[test]
+fn a_blob_that_is_no_file_is_said_to_be_none() {
+    let (error, blob) = spoilt(Form::Plain, |path| {
+        fs::remove_file(path).unwrap();
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    });
+    assert_says(&error, &["layer 2", &blob.replace("sha256:", ""), "no regular file"]);
+}
+
+#[test]
 fn documents_that_are_wrong_are_named() {
     let home = tempfile::tempdir().unwrap();
     let says = |parts: &[&str]| assert_says(&refused(&text(home.path())), parts);
@@ -88,7 +98,7 @@ fn documents_that_are_wrong_are_named() {
     fs::write(home.path().join("index.json"), "{ no json").unwrap();
     says(&["the index cannot be understood", "line 1"]);
     fs::write(home.path().join("index.json"), "{\"manifests\":[]}").unwrap();
-    says(&["there is no image"]);
+    says(&["the index names no image"]);
 
     let tar = base().end();
     let config = |diff_ids: &[String]| json!({ "architecture": "amd64", "os": "linux", "rootfs": { "diff_ids": diff_ids } });

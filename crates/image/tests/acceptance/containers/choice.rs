@@ -164,3 +164,81 @@ fn archives_of_skopeo_are_read_and_recognised() {
     assert_eq!(names(&format!("{named}:example/app:1.0"), None).unwrap().len(), 3);
     assert_refused(names(&format!("{named}:example/app:2"), None), &["example/app:1.0"]);
 }
+
+/// An archive of files, by the system's tar.
+fn archive(home: &Path, name: &str, files: &[(&str, Vec<u8>)]) -> String {
+    let directory = home.join(format!("{name}.d"));
+    for (file, bytes) in files {
+        let path = directory.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+    let path = home.join(name);
+    let names = files.iter().map(|(file, _)| file);
+    run(Command::new("tar").arg("-cf").arg(&path).arg("-C").arg(&directory).args(names));
+    path.display().to_string()
+}
+
+/// The names that go-containerregistry, crane and kaniko give, those of jib, and a file name of each; skopeo
+/// reads them, too.
+#[test]
+fn archives_by_the_names_in_their_list_are_recognised() {
+    let home = tempfile::tempdir().unwrap();
+    let tar = Layer::at(7).directory("./", 0o755).file("one", b"1").end();
+    let blob = Form::Gzip.encode(&tar).1;
+    let config = json!({ "architecture": "amd64", "os": "linux", "rootfs": {
+        "type": "layers", "diff_ids": [super::image::digest(&tar)] } });
+    let config = config.to_string().into_bytes();
+    let hex = |bytes: &[u8]| super::image::digest(bytes).replace("sha256:", "");
+    let by_digest = format!("sha256:{}", hex(&config));
+    let blob_name = format!("{}.tar.gz", hex(&blob));
+    for (name, config_name, layer, prefix) in [
+        ("crane.tar", &by_digest[..], &blob_name[..], ""),
+        ("jib.tar", "config.json", &blob_name, ""),
+        ("named.tar", "config.json", "layer.tar", "./"),
+    ] {
+        let list = json!([{ "Config": format!("{prefix}{config_name}"), "RepoTags": ["a:1"],
+            "Layers": [format!("{prefix}{layer}")] }]);
+        let list = list.to_string().into_bytes();
+        let files = [(config_name, config.clone()), (layer, blob.clone()), ("manifest.json", list)];
+        let path = archive(home.path(), name, &files);
+        let copy = format!("dir:{}", home.path().join(format!("{name}.copy")).display());
+        let from = format!("docker-archive:{path}");
+        run(Command::new("skopeo").args(["--insecure-policy", "copy", "--quiet", &from, &copy]));
+        assert_eq!(names(&path, None).unwrap(), [".", "one"], "{name}");
+        assert_eq!(names(&from, None).unwrap(), [".", "one"], "{name}");
+        let copied = copy.trim_start_matches("dir:");
+        assert_refused(names(copied, None), &["skopeo copy", copied]);
+        assert!(names(&copy, None).unwrap().iter().any(|name| name == "version"));
+        // With a file that the list does not name it is an archive of files.
+        let files = [&files[..], &[("other.json", b"{}".to_vec())]].concat();
+        let plain = archive(home.path(), &format!("plain-{name}"), &files);
+        assert_eq!(names(&plain, None).unwrap().len(), 4, "{name}");
+    }
+    let pages = [("manifest.json", b"{\"name\":\"app\"}".to_vec())];
+    let pages = archive(home.path(), "pages.tar", &pages);
+    assert_eq!(names(&pages, None).unwrap(), ["manifest.json"]);
+}
+
+/// As docker 25.0.0 saved images: the manifest of the layout has no layers.
+#[test]
+fn of_two_forms_the_one_that_is_whole_counts() {
+    let home = tempfile::tempdir().unwrap();
+    let tar = Layer::at(7).directory("./", 0o755).file("one", b"1").end();
+    let mut layout = Layout::new(&home.path().join("layout"));
+    let config = json!({ "architecture": "amd64", "os": "linux", "rootfs": {
+        "type": "layers", "diff_ids": [super::image::digest(&tar)] } });
+    let manifest = layout.manifest(&config, &[]);
+    layout.add(manifest, Some("t"), None);
+    layout.blob("application/vnd.oci.image.layer.v1.tar", &tar);
+    let blob = |bytes: &[u8]| super::image::digest(bytes).replace(':', "/");
+    let [config, layer] =
+        [config.to_string().as_bytes(), &tar].map(|it| format!("blobs/{}", blob(it)));
+    let list = json!([{ "Config": config, "RepoTags": ["a:1"], "Layers": [layer] }]);
+    fs::write(layout.path.join("manifest.json"), list.to_string()).unwrap();
+    let path = home.path().join("saved.tar");
+    run(Command::new("tar").arg("-cf").arg(&path).arg("-C").arg(&layout.path).arg("."));
+    let path = path.display().to_string();
+    assert_eq!(names(&path, None).unwrap(), [".", "one"]);
+    assert_refused(names(&format!("oci-archive:{path}"), None), &["1 diff_ids for 0 layers"]);
+}
