@@ -337,6 +337,7 @@ impl ImageArgs {
 
     /// Fails if a device holds an image of a disk in a format of its own, whose bytes are not those of
     /// the disk.
+    #[cfg(feature = "network")]
     pub(crate) fn expect_raw(&self, device: &dyn BlockDevice) -> Result<()> {
         match contents(device).filter(|found| found.kind == ForeignKind::Container) {
             Some(found) => {

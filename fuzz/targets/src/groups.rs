@@ -26,7 +26,7 @@ pub(crate) fn run(input: &[u8]) {
                     let agf = Agf::decode(agf, geometry);
                     let live = agfl::live(&agf, bytes, geometry).count();
                     assert!(live <= agfl::slots(geometry) as usize, "more entries than slots");
-                    drop(agfl::check_count(&agf, geometry).map_err(|error| error.to_string()));
+                    drop(agfl::ring(&agf, geometry).map_err(|error| error.to_string()));
                 }
             }
         }
@@ -37,7 +37,7 @@ fn free_space(bytes: &[u8], geometry: &Geometry, ag: AgNumber) {
     if Agf::verify(bytes, geometry, ag).map_err(|error| error.to_string()).is_ok() {
         let agf = Agf::decode(bytes, geometry);
         assert!(agf.longest <= agf.free_blocks, "the longest free extent is longer than all");
-        drop(agfl::check_count(&agf, geometry).map_err(|error| error.to_string()));
+        drop(agfl::ring(&agf, geometry).map_err(|error| error.to_string()));
     }
 }
 

@@ -357,15 +357,6 @@ impl TarReader {
         let path = if hides_nothing { path } else { self.seen.resolve(path)? };
         let link = extensions.take_link_path().unwrap_or_else(|| header.link_name().to_vec());
         let mut stored = extensions.size.map_or_else(|| header.size(), Ok)?;
-        let device = |extensions: &Extensions| -> Checked<Device> {
-            let (major, minor) = (extensions.dev_major, extensions.dev_minor);
-            if let (Some(major), Some(minor)) = (major, minor) {
-                return Ok(Device { major, minor });
-            }
-            let stored = header.device()?;
-            let (major, minor) = (major.unwrap_or(stored.major), minor.unwrap_or(stored.minor));
-            Ok(Device { major, minor })
-        };
         let body = match header.entry_type() {
             b'0' | 0 | b'7' if !raw.ends_with(b"/") => {
                 self.regular(&extensions.sparse, &mut stored)?
@@ -374,8 +365,8 @@ impl TarReader {
             b'0' | 0 | b'7' | b'5' | DUMPED_DIRECTORY => Body::Other(Kind::Directory),
             b'1' => self.hard_link(&link, extensions.is_pax, &mut stored)?,
             b'2' => Body::Other(Kind::Symlink(symlink_target(link)?)),
-            b'3' => Body::Other(Kind::CharDevice(device(&extensions)?)),
-            b'4' => Body::Other(Kind::BlockDevice(device(&extensions)?)),
+            b'3' => Body::Other(Kind::CharDevice(device(header, &extensions)?)),
+            b'4' => Body::Other(Kind::BlockDevice(device(header, &extensions)?)),
             b'6' => Body::Other(Kind::Fifo),
             b'M' => return Err(Problem::Continuation),
             other => return Err(Problem::EntryType(other)),
@@ -548,6 +539,17 @@ impl TarReader {
         }
         Ok(replaces)
     }
+}
+
+/// The number of a device: each half by an extended header, or else by its own.
+fn device(header: &Header<'_>, extensions: &Extensions) -> Checked<Device> {
+    let (major, minor) = (extensions.dev_major, extensions.dev_minor);
+    if let (Some(major), Some(minor)) = (major, minor) {
+        return Ok(Device { major, minor });
+    }
+    let stored = header.device()?;
+    let (major, minor) = (major.unwrap_or(stored.major), minor.unwrap_or(stored.minor));
+    Ok(Device { major, minor })
 }
 
 fn symlink_target(target: Vec<u8>) -> Checked<Vec<u8>> {
