@@ -13,8 +13,9 @@ use undercroft_xfs::maintain;
 /// Make a volume larger: to the end of its device, or to a size. A file grows with it.
 ///
 /// The last group becomes as long as the others, and new groups follow. Existing files stay where
-/// they are. A crash at any point leaves the old volume or the larger one. `undercroft shrink` makes
-/// a volume smaller.
+/// they are. A crash at any point leaves the old volume or the larger one; the same command goes on.
+/// A volume that has its size already, or would gain less than a group of 16 MiB behind full ones,
+/// is left as it is. `undercroft shrink` makes a volume smaller.
 ///
 /// A volume in a partition grows within the partition, one on several files within these: make those
 /// larger first.
@@ -71,6 +72,10 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     } else {
         let bytes = |blocks: u64| text::bytes(blocks.saturating_mul(block_size as u64));
         let (from, to) = (bytes(blocks_before), bytes(blocks));
+        if blocks == blocks_before {
+            writeln!(out, "nothing to gain: the volume has {to} in {groups} groups")?;
+            return Ok(Outcome::Done);
+        }
         writeln!(out, "grown from {from} in {groups_before} groups to {to} in {groups} groups")?;
     }
     Ok(Outcome::Done)

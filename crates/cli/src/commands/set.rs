@@ -21,8 +21,8 @@ use uuid::Uuid;
 /// of the volume go on to carry the UUID that it was made with, which the superblock remembers;
 /// Linux knows this since 4.3. A journal that is not empty is replayed first.
 ///
-/// An interruption leaves the old UUID or the new one, and a volume that mounts; run the command again
-/// to bring the copies of the superblock in line.
+/// An interruption leaves the old UUID or the new one, and a volume that mounts; the next command that
+/// changes the volume, or `undercroft replay`, brings the copies of the superblock in line.
 ///
 /// For example: undercroft set --uuid generate --label copy copy.img
 #[derive(clap::Args)]

@@ -112,7 +112,7 @@ fn abandon(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let volume = Volume::open(Arc::clone(&device))?;
     let bytes = volume.geometry().blocks.saturating_mul(volume.geometry().block_size() as u64);
     let (size, groups) = (text::bytes(bytes), volume.geometry().ag_count);
-    writeln!(out, "no shrink is under way: the volume has {size} in {groups} groups")?;
+    writeln!(out, "no shrink is under way any more: the volume has {size} in {groups} groups")?;
     if device.capacity().to_bytes().is_some_and(|capacity| capacity > bytes) {
         eprintln!("note: its device is longer; `undercroft grow` makes the volume as long");
     }

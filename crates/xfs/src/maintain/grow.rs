@@ -1,9 +1,9 @@
 //! A volume made larger on a device that is larger than the volume.
 //!
-//! New groups are written behind the end of the volume, and flushed; then one transaction lets the
-//! last group grow to its full length and the superblock know of all of it. So a crash leaves the
-//! old volume or the new one. The copies of the superblock follow; they are only looked at when the
-//! first one is lost.
+//! New groups are written behind the end of the volume, and flushed, then the copies of the
+//! superblock; then one transaction lets the last group grow to its full length and the superblock
+//! know of all of it. So a crash leaves the old volume or the new one. The copies come first, as
+//! `xfs_repair` takes the size from them: what is written to the larger volume is never behind it.
 
 use crate::alloc;
 use crate::cache::{BufferRef, MetaBuffer, stamp};
@@ -55,7 +55,7 @@ impl Growth {
 /// What [`grow`] would do on a device that is long enough.
 ///
 /// # Errors
-/// The volume would not grow.
+/// The volume would become smaller, or too large.
 pub fn growth(volume: &Volume, size: u64) -> Result<Growth, Error> {
     let old = volume.superblock();
     let new = plan(old, size, u64::MAX)?;
@@ -64,10 +64,11 @@ pub fn growth(volume: &Volume, size: u64) -> Result<Growth, Error> {
 
 /// Makes the volume on `device`, which must not be open, `size` bytes long; without a size, as long
 /// as the device. The rest behind the last whole block is not used, nor is a last group of less
-/// than 16 MiB.
+/// than 16 MiB. A volume that has its size already stays as it is. What an interrupted change of its
+/// size left is completed first.
 ///
 /// # Errors
-/// The device is shorter than that; the volume would not grow; it cannot be changed, as for
+/// The device is shorter than that; the volume would become smaller; it cannot be changed, as for
 /// [`Volume::open_live`]; it is damaged; the device failed.
 pub fn grow(device: &Arc<dyn BlockDevice>, size: Option<u64>) -> Result<Growth, Error> {
     let capacity = device.capacity().to_bytes().unwrap_or(u64::MAX);
@@ -77,6 +78,9 @@ pub fn grow(device: &Arc<dyn BlockDevice>, size: Option<u64>) -> Result<Growth, 
     Volume::open_live(Arc::clone(device), &LiveOptions::default())?.close()?;
     let before = Volume::open(Arc::clone(device))?;
     let (old, new) = (before.superblock(), plan(&before)?);
+    if new.blocks == old.blocks {
+        return Ok(Growth::between(old, &new));
+    }
     let (last, groups) = (AgNumber(old.ag_count - 1), old.ag_count..new.ag_count);
     let volume = Volume::create(Arc::clone(device), new.clone());
     let volume = volume.into_live(
@@ -87,7 +91,8 @@ pub fn grow(device: &Arc<dyn BlockDevice>, size: Option<u64>) -> Result<Growth, 
     let headers = longer_headers(&before, &volume, last)?;
     let from = before.geometry().ag_length(last);
     let added = volume.geometry().ag_length(last) - from;
-    let free_blocks = volume.counters()?.free_blocks;
+    let free_blocks = volume.counters()?.free_blocks + u64::from(added);
+    write_copies(device.as_ref(), &Superblock { free_blocks, ..new.clone() })?;
     let mut trans = volume.begin()?;
     if added > 0 {
         for header in &headers {
@@ -98,16 +103,12 @@ pub fn grow(device: &Arc<dyn BlockDevice>, size: Option<u64>) -> Result<Growth, 
             alloc::free_in_group(trans, group, AgBlock(from), added, None)
         })?;
     }
-    let free_blocks = free_blocks + u64::from(added);
     superblock::change(&mut trans, |edit| {
         edit.put_be64(BLOCKS, new.blocks);
         edit.put_be32(AG_COUNT, new.ag_count);
         edit.put_be64(FREE_BLOCKS, free_blocks);
     })?;
     trans.commit(&mut [])?;
-    volume.sync()?;
-    // Before the journal ends, whose replay writes them otherwise.
-    write_copies(device.as_ref(), &Superblock { free_blocks, ..new.clone() })?;
     volume.close()?;
     Ok(Growth::between(old, &new))
 }
@@ -124,11 +125,11 @@ fn plan(old: &Superblock, size: u64, capacity: u64) -> Result<Superblock, Error>
     if blocks / group >= u64::from(old.ag_count) && rest << old.block_log < MIN_GROUP_BYTES {
         blocks -= rest;
     }
-    if blocks <= old.blocks {
-        let (has, could) = (old.blocks, blocks.max(size >> old.block_log));
+    if blocks < old.blocks {
+        let has = old.blocks;
         let what = format!(
-            "the volume has {has} blocks and cannot shrink, nor grow by less than a group of 16 \
-             MiB; the size asked for, or the device, has {could} blocks"
+            "the volume has {has} blocks and cannot shrink by growing; the size asked for has \
+             {blocks} blocks"
         );
         return Err(Error::Invalid(what));
     }

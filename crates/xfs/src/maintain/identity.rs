@@ -45,8 +45,8 @@ pub fn check_label(label: &[u8]) -> Result<(), Error> {
 }
 
 /// Gives a volume that is open for change another label, none if `label` is empty, and makes it
-/// durable. The copies of the superblock follow; a crash may leave some with the old label, as the
-/// kernel's does.
+/// durable. The copies of the superblock follow; a crash may leave some with the old label until the
+/// volume is opened for changes again.
 ///
 /// # Errors
 /// The label is too long or holds a zero byte; the volume cannot be changed; the device failed.

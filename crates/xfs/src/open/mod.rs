@@ -65,7 +65,7 @@ impl Volume {
         if volume.counted_quotas() {
             quota::switch_quotas_off(&volume)?;
         }
-        complete_copies(volume.cache().device().as_ref(), volume.superblock())?;
+        complete_copies(volume.cache().device(), volume.superblock())?;
         // Files that the last user of the volume left without a name are not open.
         free_orphans(&volume)?;
         Ok(volume)

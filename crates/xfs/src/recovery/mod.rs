@@ -35,7 +35,7 @@ use crate::geometry::Geometry;
 use crate::log::{Defect, LogArea, LogEnds, Records, Strictness};
 pub use crate::log::{LogState, RecoveryReport, Torn};
 use crate::units::Lsn;
-use crate::volume::{Volume, read_superblock, write_copies};
+use crate::volume::{Volume, complete_copies, read_superblock};
 use cancels::Cancels;
 use reads::Wanted;
 use replay::Replay;
@@ -71,7 +71,8 @@ pub(crate) enum ReplayTarget {
     Memory,
 }
 
-/// Makes the volume on `device` clean by its journal; `None` if it was clean.
+/// Makes the volume on `device` clean by its journal; `None` if it was clean. Copies of the
+/// superblock that an interrupted change left old are written either way.
 ///
 /// # Errors
 /// There is no usable volume; the journal is on another device or damaged; it holds items that this
@@ -87,7 +88,14 @@ pub fn recover(
         return Err(Error::NotUsable(what.into()));
     };
     let ends = area.ends(&geometry)?;
-    recover_between(ReplayTarget::Device, device, &superblock, &ends, progress)
+    let place = ReplayTarget::Device;
+    let report = recover_between(place, device, &superblock, &ends, progress)?;
+    // Replay may have changed the superblock.
+    let volume = Volume::open_unreplayed(Arc::clone(device))?;
+    if volume.check_maintained().is_ok() {
+        complete_copies(device, volume.superblock())?;
+    }
+    Ok(report)
 }
 
 /// As [`recover`], to the device or to memory, with the facts known of the volume already.
@@ -137,17 +145,7 @@ pub(crate) fn recover_between(
     } else {
         complete(place, device, ends, &unfinished, &mut report)?;
     }
-    let after = read_superblock(device)?;
-    if identity(&after) != identity(superblock) {
-        // Its change was interrupted before the copies were written.
-        write_copies(device.as_ref(), &after)?;
-    }
     Ok(Some(report))
-}
-
-/// The logged fields that the copies of the superblock should have in common with it.
-const fn identity(superblock: &Superblock) -> (u64, u32, [u8; 12]) {
-    (superblock.blocks, superblock.ag_count, superblock.label)
 }
 
 /// Does the work of a volume beyond its logged changes, through its journal.

@@ -4,18 +4,20 @@ use crate::crash::{self, Cut};
 use crate::judged;
 use crate::work;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use undercroft_block::testing::recorder::{Recorder, Unflushed};
 use undercroft_block::{
     BlockDevice, FileDevice, MemoryDevice, Sector, read_exact_at, write_all_at,
 };
 use undercroft_judges::mount::Access;
-use undercroft_judges::{LoopMount, image, kernel, rounds};
+use undercroft_judges::{LoopMount, Xfsprogs, image, kernel, rounds};
 use undercroft_xfs::Volume;
 use undercroft_xfs::check::{CheckOptions, check};
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::maintain;
 use undercroft_xfs::mkfs::MkfsOptions;
+use undercroft_xfs::recovery::recover;
 use undercroft_xfs::volume::LiveOptions;
 use uuid::Uuid;
 
@@ -35,11 +37,12 @@ fn volume(options: &MkfsOptions, size: u64) -> Arc<dyn BlockDevice> {
 
 /// Does `change`, crashes it behind every event, and looks at the volume that the crash left, as
 /// ours and, of every third one, as the kernel replays it: `seen` tells the state of the change on
-/// it.
+/// it. `replayed` looks at an image as the kernel leaves it.
 fn cut_everywhere<T: PartialEq + std::fmt::Debug>(
     device: Arc<dyn BlockDevice>,
     change: impl Fn(&Arc<dyn BlockDevice>),
     seen: impl Fn(&Volume) -> T,
+    replayed: impl Fn(&Path, &T),
 ) {
     let before = seen(&Volume::open(Arc::clone(&device)).unwrap());
     let recorder = Arc::new(Recorder::with_contents(device).unwrap());
@@ -66,7 +69,7 @@ fn cut_everywhere<T: PartialEq + std::fmt::Debug>(
             drop(volume);
             held_back += u32::from(unflushed != Unflushed::Dropped);
             if unflushed != Unflushed::Dropped && held_back % rounds(3, 1) == 0 {
-                judge(&cut, &change, &seen, (&found, &after));
+                judge(&cut, &change, &seen, &replayed, (&found, &after));
             }
         }
     }
@@ -78,15 +81,13 @@ fn judge<T: PartialEq + std::fmt::Debug>(
     cut: &Cut,
     change: &impl Fn(&Arc<dyn BlockDevice>),
     seen: &impl Fn(&Volume) -> T,
+    replayed: &impl Fn(&Path, &T),
     (found, after): (&T, &T),
 ) {
     let directory = tempfile::tempdir().unwrap();
     let (ours, its) = (directory.path().join("ours"), directory.path().join("its"));
     cut.save(&ours);
     image::copy(&ours, &its).unwrap();
-    let open = |image: &Path| -> Arc<dyn BlockDevice> {
-        Arc::new(FileDevice::open(image, false).unwrap())
-    };
     let mount = LoopMount::new(&its, Access::ReadWrite, &["nouuid"]).unwrap();
     assert!(mount.join("file").exists(), "{}", cut.what);
     mount.unmount().unwrap();
@@ -99,9 +100,13 @@ fn judge<T: PartialEq + std::fmt::Debug>(
         assert!(finding.contains("secondary superblock"), "{}: {finding}", cut.what);
     })
     .unwrap();
-    for image in [&its, &ours] {
-        Volume::open_live(open(image), &LiveOptions::default()).unwrap().close().unwrap();
-        judged::sound(image, &cut.what);
+    replayed(&its, found);
+    Volume::open_live(open(&its), &LiveOptions::default()).unwrap().close().unwrap();
+    judged::sound(&its, &cut.what);
+    // Of a journal that is clean, too, and once more.
+    for _ in 0..2 {
+        recover(&open(&ours), &mut |_| {}).unwrap();
+        judged::sound(&ours, &cut.what);
     }
     assert_eq!(seen(&Volume::open(open(&ours)).unwrap()), *found, "{}", cut.what);
     change(&open(&ours));
@@ -109,8 +114,16 @@ fn judge<T: PartialEq + std::fmt::Debug>(
     judged::sound(&ours, &cut.what);
 }
 
+fn open(image: &Path) -> Arc<dyn BlockDevice> {
+    Arc::new(FileDevice::open(image, false).unwrap())
+}
+
 fn options() -> MkfsOptions {
     MkfsOptions { ag_count: Some(2), ..crash::options(32 << 20, 7) }
+}
+
+fn size(volume: &Volume) -> (u64, u32) {
+    (volume.superblock().blocks, volume.superblock().ag_count)
 }
 
 #[test]
@@ -120,12 +133,21 @@ fn a_crash_while_growing() {
     }
     // The last group becomes longer, and another one follows.
     let group = Some(24 << 20);
-    let options = MkfsOptions { ag_count: None, ag_size: group, ..crash::options(40 << 20, 7) };
+    let options = MkfsOptions { ag_count: None, ag_size: group, ..crash::options(64 << 20, 7) };
     cut_everywhere(
-        volume(&options, 80 << 20),
-        // A volume that grew already is refused.
-        |device| drop(maintain::grow(device, None)),
-        |volume| (volume.superblock().blocks, volume.superblock().ag_count),
+        volume(&options, 100 << 20),
+        |device| _ = maintain::grow(device, None).unwrap(),
+        size,
+        |image, found| {
+            // It takes the size from the copies: files in new groups would be lost.
+            let xfsprogs = Xfsprogs::newest().unwrap();
+            let copy = image.with_extension("repaired");
+            image::copy(image, &copy).unwrap();
+            let mut repair = Command::new(xfsprogs.tool("xfs_repair").unwrap());
+            let told = repair.arg(&copy).output().unwrap();
+            let repaired = size(&Volume::open(open(&copy)).unwrap());
+            assert!(repaired >= *found, "{repaired:?}: {told:?}");
+        },
     );
 }
 
@@ -140,7 +162,7 @@ fn a_crash_while_the_label_changes() {
         volume.close().unwrap();
     };
     let device = volume(&options(), 32 << 20);
-    cut_everywhere(device, change, |volume| maintain::label(volume).unwrap());
+    cut_everywhere(device, change, |volume| maintain::label(volume).unwrap(), |_, _| ());
 }
 
 #[test]
@@ -151,7 +173,7 @@ fn a_crash_while_the_uuid_changes() {
     let device = volume(&options(), 32 << 20);
     for uuid in [Uuid::from_u128(99), Uuid::from_u128(7)] {
         let change = |device: &Arc<dyn BlockDevice>| maintain::set_uuid(device, uuid).unwrap();
-        cut_everywhere(Arc::clone(&device), change, |volume| volume.superblock().uuid);
+        cut_everywhere(Arc::clone(&device), change, |volume| volume.superblock().uuid, |_, _| ());
         assert_eq!(Volume::open(Arc::clone(&device)).unwrap().geometry().uuid, uuid);
     }
 }
