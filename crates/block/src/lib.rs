@@ -77,7 +77,7 @@ pub use driver::{
 };
 pub use drivers::{
     Engine, Exclusive, Fallback, FileDevice, FileOptions, MemoryDevice, MemoryDriver, NullDevice,
-    NullDriver, NullOptions, NullQueue, announce_fallback, mounted_at,
+    NullDriver, NullOptions, NullQueue, Unchanging, announce_fallback, mounted_at,
 };
 pub use memory::{BUFFER_ALIGNMENT, Buffer, BufferPool, MappedFile, Segment, SegmentList};
 pub use plug::{

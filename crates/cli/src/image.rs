@@ -13,9 +13,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use undercroft_block::partition::{PartitionTable, open_partition};
-use undercroft_block::stack::{Description, DeviceReport, LeafDescription, MirrorEvent};
-use undercroft_block::{BlockDevice, Engine, Sector, Window, mounted_at, read_buffer};
+use undercroft_block::stack::{
+    Description, DeviceReport, LeafDescription, MirrorEvent, StackError,
+};
+use undercroft_block::{BlockDevice, Engine, Sector, Unchanging, Window, mounted_at, read_buffer};
 use undercroft_fs::{FileSystem, OpenOptions};
+#[cfg(feature = "network")]
+use undercroft_nbd::client::ClientError;
 use undercroft_source::{FOREIGN_HEAD, Foreign, ForeignKind, recognise};
 use undercroft_xfs::Volume;
 use undercroft_xfs::format::FileType;
@@ -121,23 +125,28 @@ impl ImageArgs {
         self.partition
     }
 
-    /// The file system, to be mounted. `part` counts where the arguments name none.
-    pub(crate) fn open_for_mount(
-        &self,
-        options: &OpenOptions,
-        part: Part,
-        no_replay: bool,
-        time_limit: Option<Duration>,
-    ) -> Result<FileSystem> {
+    /// The file system, to be mounted. What is to be changed and does not let it is only read.
+    pub(crate) fn open_for_mount(&self, wish: &MountWish) -> Result<OpenToMount> {
         let own = self.part();
-        let part = if own == Part::default() { part } else { own };
-        let options = if self.no_replay || no_replay {
-            options.clone().without_replay()
-        } else {
-            options.clone()
+        let part = if own == Part::default() { wish.part } else { own };
+        let mut options = wish.options.clone();
+        if self.no_replay || wish.no_replay {
+            options = options.without_replay();
+        }
+        let mut device = self.open_device(!options.writable, part, wish.time_limit);
+        if options.writable
+            && let Some(what) = device.as_ref().err().and_then(protection)
+        {
+            eprintln!("note: {what}: mounted read-only");
+            options.writable = false;
+            device = self.open_device(true, part, wish.time_limit);
+        }
+        let unchanging = match options.writable || wish.is_stale {
+            true => Ok(Vec::new()),
+            false => self.unchanging(),
         };
-        let fs = self
-            .open_device(!options.writable, part, time_limit)
+        let unchanging = unchanging.map_err(|error| self.explain_mounted(error).context(STALE))?;
+        let fs = device
             .and_then(|device| Ok(FileSystem::open(device, &options)?))
             .map_err(|error| self.explain_mounted(error))?;
         if fs.volume().recovery().is_some() {
@@ -147,7 +156,12 @@ impl ImageArgs {
                 self.image
             );
         }
-        Ok(fs)
+        Ok(OpenToMount { fs, unchanging })
+    }
+
+    /// Keeps others from changing the files and disks of it.
+    fn unchanging(&self) -> Result<Vec<Unchanging>> {
+        self.image.files().iter().map(|file| Ok(Unchanging::at(&file.path)?)).collect()
     }
 
     /// The image as the list of mounts names it: a file or disk by its whole path.
@@ -387,6 +401,42 @@ fn unusable(found: &Foreign) -> String {
         ),
         _ => format!("it holds {found}, not XFS"),
     }
+}
+
+/// Why what is being changed is not mounted to be read.
+const STALE: &str =
+    "what is read by a mount would become stale (-o ro,stale mounts it nevertheless)";
+
+/// What does not let itself be changed, though it may be read: a write-protected disk, a read-only
+/// export, a file of others.
+fn protection(error: &anyhow::Error) -> Option<String> {
+    let is_protection = error.chain().any(|cause| match cause.downcast_ref() {
+        Some(StackError::File(error)) => error.is_protection(),
+        #[cfg(feature = "network")]
+        Some(StackError::Network(error)) => {
+            matches!(error.downcast_ref(), Some(ClientError::ReadOnly { .. }))
+        }
+        _ => false,
+    });
+    is_protection.then(|| crate::report::message(error))
+}
+
+/// How a volume is to be opened for a mount.
+pub(crate) struct MountWish {
+    pub(crate) options: OpenOptions,
+    /// Counts where the arguments name none.
+    pub(crate) part: Part,
+    pub(crate) no_replay: bool,
+    /// It is read although others change it.
+    pub(crate) is_stale: bool,
+    pub(crate) time_limit: Option<Duration>,
+}
+
+/// A volume to be mounted.
+pub(crate) struct OpenToMount {
+    pub(crate) fs: FileSystem,
+    /// What is only read stays as it is as long as this lives.
+    pub(crate) unchanging: Vec<Unchanging>,
 }
 
 /// The part of an image that is the volume.

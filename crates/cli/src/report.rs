@@ -74,7 +74,7 @@ pub(crate) fn unparsed(error: &clap::Error, json: bool) -> ExitCode {
 
 /// The chain on one line, the innermost cause last, and what to do about it; a cause that its effect
 /// already quotes is not repeated.
-fn message(error: &anyhow::Error) -> String {
+pub(crate) fn message(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain() {
         if let Some(image) = full_host(cause) {

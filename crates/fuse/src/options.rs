@@ -26,6 +26,8 @@ pub struct MountOptions {
     pub synchronous_names: bool,
     /// `norecovery`: the journal is left alone.
     pub no_replay: bool,
+    /// `stale`: what others change is read nevertheless.
+    pub stale: bool,
     /// `writethrough` or `writeback`.
     pub write_back: Option<bool>,
     /// `uid=`.
@@ -89,6 +91,7 @@ impl MountOptions {
             "dirsync" => self.synchronous_names = true,
             "async" => (self.synchronous, self.synchronous_names) = (false, false),
             "norecovery" | "no-replay" => self.no_replay = true,
+            "stale" => self.stale = true,
             "writethrough" => self.write_back = Some(false),
             "writeback" => self.write_back = Some(true),
             "uid" => self.shown_uid = Some(number(name, value)?),

@@ -18,6 +18,12 @@ pub enum OpenError {
         /// Answer of the operating system.
         source: io::Error,
     },
+    /// It is to be changed, and the disk does not let it.
+    #[error("{name} is write-protected: it can only be read")]
+    WriteProtected {
+        /// Path of the disk.
+        name: String,
+    },
     /// It is to be changed, and another program or mount has it.
     #[error(transparent)]
     Taken(#[from] Taken),
@@ -75,4 +81,20 @@ pub enum OpenError {
         /// Answer of the operating system.
         source: io::Error,
     },
+}
+
+impl OpenError {
+    /// Whether it may be read, although it cannot be changed: the disk, its file system or the
+    /// permissions of the file do not let it.
+    #[must_use]
+    pub fn is_protection(&self) -> bool {
+        match self {
+            Self::WriteProtected { .. } => true,
+            Self::Open { source, .. } => matches!(
+                source.kind(),
+                io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied
+            ),
+            _ => false,
+        }
+    }
 }

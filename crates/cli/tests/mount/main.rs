@@ -19,5 +19,6 @@ mod names;
 mod network;
 mod others;
 mod programs;
+mod protected;
 mod rights;
 mod status;

@@ -22,7 +22,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use engine::{Engine, Fallback, announce_fallback};
-pub use exclusive::{Exclusive, mounted_at};
+pub use exclusive::{Exclusive, Unchanging, mounted_at};
 
 use mixed::MixedDriver;
 use open::OpenFile;

@@ -12,6 +12,7 @@ use rustix::fs::{
     AtFlags, OFlags, StatxFlags, fcntl_getfl, fcntl_setfl, fstatfs, ioctl_blksszget, major, minor,
     statx,
 };
+use rustix::ioctl;
 
 use super::exclusive::Exclusive;
 use crate::driver::{OpenError, Taken};
@@ -86,6 +87,10 @@ impl OpenFile {
         }
         if !is_file_or_disk(&file.metadata()) {
             return Err(OpenError::NotAFile { name: name.to_owned() });
+        }
+        // The kernel opens it for writing, and loses what is written to it.
+        if is_write_protected(&file) {
+            return Err(OpenError::WriteProtected { name: name.to_owned() });
         }
         let (file, exclusive) = Exclusive::claim(file, name)?;
         Ok(Self { exclusive: Some(exclusive), ..Self::unclaimed(file, name, read_only, direct)? })
@@ -287,6 +292,17 @@ fn make_direct(file: &File) -> io::Result<Alignment> {
 fn is_file_or_disk(metadata: &io::Result<Metadata>) -> bool {
     let Ok(metadata) = metadata else { return true };
     metadata.is_file() || metadata.file_type().is_block_device()
+}
+
+/// `BLKROGET` of linux/fs.h.
+const GET_READ_ONLY: ioctl::Opcode = 0x125e;
+
+/// Whether `file` is a disk that is not to be written to.
+fn is_write_protected(file: &File) -> bool {
+    // SAFETY: `BLKROGET` fills an int. Other kinds of files refuse the number.
+    #[allow(unsafe_code, reason = "a request of the kernel that no library wraps")]
+    let answer = unsafe { ioctl::ioctl(file, ioctl::Getter::<GET_READ_ONLY, i32>::new()) };
+    answer.is_ok_and(|is_protected| is_protected != 0)
 }
 
 /// Size in bytes; `None` if `file` is neither a regular file nor a block device.

@@ -12,7 +12,7 @@ mod serve;
 mod target;
 
 use crate::failure::Usage;
-use crate::image::{ImageArgs, Part};
+use crate::image::{ImageArgs, MountWish, Part};
 use crate::report::Outcome;
 use crate::value;
 use anyhow::Result;
@@ -21,6 +21,7 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::time::Duration;
 use undercroft_fs::{AccessTimes, OpenOptions};
 use undercroft_fuse::Settings;
 use undercroft_fuse::options::MountOptions;
@@ -44,6 +45,8 @@ use undercroft_fuse::options::MountOptions;
 ///   allow_other, noallow_other      whether other users have access (default: if root mounts)
 ///   uid=N, gid=N                    show all files as belonging to N; with ro
 ///   norecovery                      leave the journal alone, as --no-replay
+///   stale                           with ro: although the image is being changed by a mount or another
+///                                   program; what is read can be old, or not fit together
 ///   partition=N, offset=BYTES       as the options of these names
 ///   commit=SECONDS                  make everything durable that often (default 5)
 ///   writethrough                    no data waits in the kernel: a full volume is seen by the write
@@ -121,9 +124,7 @@ const USAGE: &str = "undercroft mount [OPTIONS] <IMAGE> [DIR] [--exec <PROGRAM> 
 /// What to mount, and how.
 struct Plan {
     settings: Settings,
-    open: OpenOptions,
-    part: Part,
-    no_replay: bool,
+    wish: MountWish,
     memory: usize,
 }
 
@@ -177,5 +178,8 @@ fn plan(args: &Args) -> Result<Plan> {
     let part = Part { offset, partition: options.partition };
     // Half of it for buffers; the rest is for the files that the kernel knows, and requests.
     let memory = usize::try_from(args.memory / 2).unwrap_or(usize::MAX);
-    Ok(Plan { settings, open, part, no_replay: options.no_replay, memory })
+    let time_limit = args.device_timeout.map(Duration::from_secs);
+    let (no_replay, is_stale) = (options.no_replay, options.stale);
+    let wish = MountWish { options: open, part, no_replay, is_stale, time_limit };
+    Ok(Plan { settings, wish, memory })
 }

@@ -7,6 +7,7 @@ use super::notify::notify;
 use super::private_place::{self, PrivatePlace};
 use super::target::{Place, place, settle};
 use super::{Args, Plan, background};
+use crate::image::OpenToMount;
 use crate::report::Outcome;
 use anyhow::{Context, Result, anyhow};
 use nix::sys::signal::{SigSet, Signal};
@@ -16,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
+use undercroft_block::Unchanging;
 use undercroft_fuse::{InUse, Mount, MountPoint, UnmountFailure};
 
 /// What a server waits for.
@@ -38,6 +40,7 @@ struct Served {
     events: Receiver<Event>,
     /// Whether a part of the image is behind a network.
     networks: bool,
+    _unchanging: Vec<Unchanging>,
 }
 
 /// Time after which an end that is not there is worth a word.
@@ -56,8 +59,9 @@ fn mount(args: &Args, plan: &Plan, argument: &Path) -> Result<Served> {
     }
     let destination = Destination::new(args.log.as_deref())?;
     let Place { target, directory } = place(argument)?;
-    let limit = args.device_timeout.map(Duration::from_secs);
-    let fs = args.image.open_for_mount(&plan.open, plan.part, plan.no_replay, limit)?;
+    let OpenToMount { fs, unchanging } = args.image.open_for_mount(&plan.wish)?;
+    let mut settings = plan.settings.clone();
+    settings.read_only = !fs.is_writable();
     fs.volume().cache().set_limit(plan.memory);
     let (sender, events) = channel();
     wait_for_signals(sender.clone())?;
@@ -69,10 +73,18 @@ fn mount(args: &Args, plan: &Plan, argument: &Path) -> Result<Served> {
         // The receiver is gone if it has ended already.
         let _ = sender.send(Event::Unmounted);
     };
-    let mount = Mount::new(fs, target, &plan.settings, log, ended)?;
+    let mount = Mount::new(fs, target, &settings, log, ended)?;
     let networks = args.image.uses_networks();
     let is_private = args.directory.is_none();
-    let served = Served { mount, directory, is_private, destination, events, networks };
+    let served = Served {
+        mount,
+        directory,
+        is_private,
+        destination,
+        events,
+        networks,
+        _unchanging: unchanging,
+    };
     let settled = served.directory.as_deref().map_or(Ok(None), settle);
     match settled {
         Ok(Some(note)) if args.foreground => served.destination.line(&note),

@@ -91,6 +91,58 @@ impl Exclusive {
     }
 }
 
+/// A file or disk that no program changes that asks first, as long as it lives: its readers see one
+/// state of it.
+#[derive(Debug)]
+pub struct Unchanging {
+    _lock: File,
+}
+
+impl Unchanging {
+    /// Of the file or disk at `path`. A file is locked together with other readers, also one below a
+    /// loop device. Any other disk is looked at once.
+    ///
+    /// # Errors
+    /// It is open for change or mounted, or the operating system does not tell.
+    pub fn at(path: &Path) -> Result<Self, OpenError> {
+        let name = path.display().to_string();
+        if let Some(at) = mounted_at(path) {
+            return Err(Taken { name, holder: Holder::Mount(at) }.into());
+        }
+        let mut shared = share(path);
+        for _ in 0..PATIENCE {
+            match &shared {
+                Err(Refusal::Taken(_)) => thread::sleep(PAUSE),
+                _ => break,
+            }
+            shared = share(path);
+        }
+        match shared {
+            Ok(lock) => Ok(Self { _lock: lock }),
+            Err(Refusal::Taken(holder)) => Err(Taken { name, holder }.into()),
+            Err(Refusal::Failed(source)) => Err(OpenError::Open { name, source }),
+        }
+    }
+}
+
+/// Locks a file, or that below a disk, together with others who read it.
+fn share(path: &Path) -> Result<File, Refusal> {
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
+    let file = match metadata.file_type().is_block_device() {
+        true => {
+            reopen_alone(&file, false)?;
+            loops::backing(metadata.rdev()).map_or(file, |(_, below)| below)
+        }
+        false => file,
+    };
+    match file.try_lock_shared() {
+        Err(TryLockError::WouldBlock) => Err(Refusal::Taken(Holder::Program)),
+        // There may be none to ask for.
+        Err(TryLockError::Error(_)) | Ok(()) => Ok(file),
+    }
+}
+
 impl Drop for Exclusive {
     fn drop(&mut self) {
         // The kernel may keep the file open a while, for a ring that was dropped.
