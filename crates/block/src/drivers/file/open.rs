@@ -88,11 +88,11 @@ impl OpenFile {
         if !is_file_or_disk(&file.metadata()) {
             return Err(OpenError::NotAFile { name: name.to_owned() });
         }
+        let (file, exclusive) = Exclusive::claim(file, name)?;
         // The kernel opens it for writing, and loses what is written to it.
         if is_write_protected(&file) {
             return Err(OpenError::WriteProtected { name: name.to_owned() });
         }
-        let (file, exclusive) = Exclusive::claim(file, name)?;
         Ok(Self { exclusive: Some(exclusive), ..Self::unclaimed(file, name, read_only, direct)? })
     }
 
