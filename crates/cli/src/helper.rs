@@ -16,14 +16,23 @@ const COMMAND: &str = "undercroft";
 pub(crate) enum Run {
     /// The command with these arguments, its name among them.
     Command(Vec<OsString>),
+    /// The same, for mount(8), which has its own exit statuses.
+    Mount(Vec<OsString>),
     /// Nothing: `mount -f` only pretends.
     Nothing,
 }
+
+/// Exit status of wrong usage (mount(8)).
+pub(crate) const WRONG_USAGE: u8 = 1;
+
+/// Exit status of a mount that failed.
+pub(crate) const NOT_MOUNTED: u8 = 32;
 
 /// The arguments of the command, from those of the process.
 pub(crate) fn arguments(
     arguments: impl IntoIterator<Item = OsString>,
     is_command: impl Fn(&OsStr) -> bool,
+    is_root: bool,
 ) -> Run {
     let all: Vec<OsString> = arguments.into_iter().collect();
     let name = all.first().and_then(|name| Path::new(name).file_name());
@@ -40,12 +49,21 @@ pub(crate) fn arguments(
         }
         _ => false,
     };
-    if is_helper || is_short { helper(all) } else { Run::Command(all) }
+    if is_helper || is_short {
+        // mount(8) does not pass on what is its default; `mount.fuse` does.
+        helper(all, is_helper && is_root)
+    } else {
+        Run::Command(all)
+    }
 }
 
-fn helper(all: Vec<OsString>) -> Run {
+fn helper(all: Vec<OsString>, is_privileged: bool) -> Run {
     let mut given = all.into_iter().skip(1);
     let mut command = [COMMAND, "mount"].map(OsString::from).to_vec();
+    if is_privileged {
+        command.extend(["-o", "dev,suid"].map(OsString::from));
+    }
+    let mut is_sloppy = false;
     while let Some(argument) = given.next() {
         match argument.as_bytes() {
             // Flags that are joined, such as -sfn.
@@ -55,6 +73,7 @@ fn helper(all: Vec<OsString>) -> Run {
                 if flags.contains(&b'f') {
                     return Run::Nothing;
                 }
+                is_sloppy |= flags.contains(&b's');
             }
             // A name space that mount(8) has entered, and the type that it was asked for.
             b"-N" | b"-t" => drop(given.next()),
@@ -63,7 +82,11 @@ fn helper(all: Vec<OsString>) -> Run {
             _ => command.push(argument),
         }
     }
-    Run::Command(command)
+    if is_sloppy {
+        // In front: it counts for what is behind it.
+        command.splice(2..2, ["-o", "sloppy"].map(OsString::from));
+    }
+    Run::Mount(command)
 }
 
 #[cfg(test)]
@@ -71,19 +94,26 @@ mod tests {
     use super::*;
 
     fn run(line: &str) -> Run {
-        arguments(line.split(' ').map(OsString::from), |word| word == "ls")
+        arguments(line.split(' ').map(OsString::from), |word| word == "ls", true)
     }
 
     fn command(line: &str) -> Run {
         Run::Command(line.split(' ').map(OsString::from).collect())
     }
 
+    fn mount(line: &str) -> Run {
+        Run::Mount(line.split(' ').map(OsString::from).collect())
+    }
+
     #[test]
     fn the_forms_of_mount_become_one() {
         let form = "/sbin/mount.undercroft disk.img /mnt -n -o rw,noatime -t undercroft";
-        assert_eq!(run(form), command("undercroft mount disk.img /mnt -o rw,noatime"));
+        let whole = "undercroft mount -o dev,suid disk.img /mnt -o rw,noatime";
+        assert_eq!(run(form), mount(whole));
+        let form = "mount.undercroft disk.img /mnt -sn";
+        assert_eq!(run(form), mount("undercroft mount -o sloppy -o dev,suid disk.img /mnt"));
         let form = "undercroft disk.img /mnt -o rw";
-        assert_eq!(run(form), command("undercroft mount disk.img /mnt -o rw"));
+        assert_eq!(run(form), mount("undercroft mount disk.img /mnt -o rw"));
         assert_eq!(run("mount.fuse.undercroft disk.img /mnt -sf"), Run::Nothing);
     }
 
@@ -99,7 +129,7 @@ mod tests {
         {
             let is_command = |word: &OsStr| word == "ls" || word == "mount";
             let given = line.split(' ').map(OsString::from);
-            assert_eq!(arguments(given, is_command), command(line));
+            assert_eq!(arguments(given, is_command, true), command(line));
         }
     }
 }

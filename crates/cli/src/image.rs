@@ -170,6 +170,11 @@ impl ImageArgs {
         path.map_or_else(|| self.image.to_string(), |path| path.display().to_string())
     }
 
+    /// Whether it is one file or disk that is not there.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.path().is_some_and(|path| !path.exists())
+    }
+
     /// Names the mount that has the image, if it is one of this command.
     fn explain_mounted(&self, error: anyhow::Error) -> anyhow::Error {
         let Some(place) = mounts::place_of(Path::new(&self.name())) else {

@@ -34,6 +34,7 @@ mod words;
 
 use clap::{CommandFactory, Parser};
 use commands::Cli;
+use failure::Usage;
 use helper::Run;
 use mimalloc::MiMalloc;
 use std::ffi::{OsStr, OsString};
@@ -53,12 +54,15 @@ fn main() -> ExitCode {
     let mut options = std::env::args_os().take_while(|argument| argument != "--");
     let json = options.any(|argument| argument == "--json");
     let is_command = |word: &OsStr| Cli::command().find_subcommand(word).is_some();
-    let arguments = match helper::arguments(std::env::args_os(), is_command) {
-        Run::Command(arguments) => arguments,
+    let is_root = rustix::process::geteuid().is_root();
+    let (arguments, is_helper) = match helper::arguments(std::env::args_os(), is_command, is_root) {
+        Run::Command(arguments) => (arguments, false),
+        Run::Mount(arguments) => (arguments, true),
         Run::Nothing => return ExitCode::SUCCESS,
     };
     late::called(arguments.get(1).map(OsString::as_os_str));
-    let usage_status = commands::usage_status(&arguments);
+    let own = is_helper.then_some(helper::WRONG_USAGE);
+    let usage_status = own.or_else(|| commands::usage_status(&arguments));
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         Err(error) => {
@@ -71,7 +75,11 @@ fn main() -> ExitCode {
         Ok(outcome) => outcome.into(),
         Err(error) => {
             let status = report::failure(&error, json);
-            cli.failure_status().map_or(status, ExitCode::from)
+            let own = is_helper.then(|| match error.downcast_ref::<Usage>() {
+                Some(_) => helper::WRONG_USAGE,
+                None => helper::NOT_MOUNTED,
+            });
+            own.or_else(|| cli.failure_status()).map_or(status, ExitCode::from)
         }
     }
 }

@@ -40,6 +40,13 @@ pub struct MountOptions {
     pub partition: Option<u32>,
     /// `offset=`, as it was typed.
     pub offset: Option<String>,
+    /// `nofail`: an image that is not there is no failure.
+    pub no_fail: bool,
+    /// `sloppy`: options behind it that are not known are left out.
+    pub sloppy: bool,
+    /// Options of the kernel's XFS, of security modules and of other FUSE file systems that mean
+    /// nothing here, as they were typed.
+    pub without_meaning: Vec<String>,
 }
 
 /// An option that cannot be.
@@ -52,6 +59,9 @@ pub enum OptionError {
          for the kernel's XFS alone can be left out"
     )]
     Unknown(String),
+    /// A mount cannot be given other options.
+    #[error("remount is not possible: unmount it, and mount it again with the options")]
+    Remount,
     /// It has a value that it cannot have.
     #[error("mount option {option}: {value:?} is not a number")]
     Value {
@@ -61,6 +71,49 @@ pub enum OptionError {
         value: String,
     },
 }
+
+/// What others know and what means nothing here. `nouuid` is what container storage always passes: volumes of
+/// one UUID do not disturb one another here.
+const WITHOUT_MEANING: &[&str] = &[
+    "nouuid",
+    "discard",
+    "nodiscard",
+    "logbufs",
+    "logbsize",
+    "logdev",
+    "allocsize",
+    "largeio",
+    "nolargeio",
+    "swalloc",
+    "ikeep",
+    "noikeep",
+    "inode32",
+    "inode64",
+    "attr2",
+    "noattr2",
+    "acl",
+    "noacl",
+    "user_xattr",
+    "barrier",
+    "nobarrier",
+    "sunit",
+    "swidth",
+    "noalign",
+    "filestreams",
+    "symfollow",
+    "nosymfollow",
+    "norelatime",
+    "nostrictatime",
+    "context",
+    "fscontext",
+    "defcontext",
+    "rootcontext",
+    "seclabel",
+    "errors",
+    "auto_unmount",
+    "fsname",
+    "subtype",
+];
 
 impl MountOptions {
     /// Adds options that are separated by commas. Later ones win.
@@ -88,7 +141,7 @@ impl MountOptions {
             "allow_other" => self.allow_other = Some(true),
             "noallow_other" => self.allow_other = Some(false),
             "sync" => self.synchronous = true,
-            "dirsync" => self.synchronous_names = true,
+            "dirsync" | "wsync" => self.synchronous_names = true,
             "async" => (self.synchronous, self.synchronous_names) = (false, false),
             "norecovery" | "no-replay" => self.no_replay = true,
             "stale" => self.stale = true,
@@ -104,7 +157,6 @@ impl MountOptions {
             | "defaults"
             | "auto"
             | "noauto"
-            | "nofail"
             | "user"
             | "nouser"
             | "users"
@@ -112,11 +164,7 @@ impl MountOptions {
             | "group"
             | "_netdev"
             | "loop"
-            | "attr2"
-            | "inode64"
             | "noquota"
-            | "largeio"
-            | "nolargeio"
             | "lazytime"
             | "nolazytime"
             | "nodiratime"
@@ -126,6 +174,12 @@ impl MountOptions {
             | "silent"
             | "loud" => {}
             _ if name.starts_with("x-") || name.starts_with("X-") || name == "comment" => {}
+            "nofail" => self.no_fail = true,
+            "sloppy" => self.sloppy = true,
+            "remount" => return Err(OptionError::Remount),
+            _ if self.sloppy || WITHOUT_MEANING.contains(&name) => {
+                self.without_meaning.push(text.to_owned());
+            }
             _ => return Err(OptionError::Unknown(text.to_owned())),
         }
         Ok(())
@@ -173,6 +227,17 @@ mod tests {
         options.apply(&mut settings);
         assert!(!settings.read_only && !settings.access_times);
         assert_eq!(settings.checkpoint_interval.as_secs(), 30);
+    }
+
+    #[test]
+    fn options_of_others_are_taken_and_told() {
+        let mut options = MountOptions::default();
+        options.add("nouuid,inode64,logbsize=32k,wsync,nofail").unwrap();
+        assert_eq!(options.without_meaning, ["nouuid", "inode64", "logbsize=32k"]);
+        assert!(options.synchronous_names && options.no_fail);
+        options.add("sloppy,quota,rw").unwrap();
+        assert_eq!(options.without_meaning.last().unwrap(), "quota");
+        assert_eq!(options.add("remount,ro"), Err(OptionError::Remount));
     }
 
     #[test]

@@ -32,6 +32,39 @@ fn mount_of_the_system_runs_it() {
     volume.is_clean();
 }
 
+/// mount(8) passes neither `dev` nor `suid` on, which it has for its default, and reads exit statuses.
+#[test]
+fn a_helper_of_mount_has_its_defaults_and_statuses() {
+    let volume = Volume::new();
+    let helper = volume.beside("mount.undercroft");
+    symlink(env!("CARGO_BIN_EXE_undercroft"), &helper).unwrap();
+    let mount = |image: &std::path::Path, rest: &[&str]| {
+        let mut mount = Command::new(&helper);
+        mount.arg(image).arg(volume.at()).args(rest).stdin(Stdio::null());
+        mount
+    };
+    let line = || {
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+        let at = volume.at().display().to_string();
+        mounts.lines().find(|line| line.contains(&at)).unwrap().to_owned()
+    };
+    let output = mount(&volume.image(), &["-o", "rw,nouuid,logbsize=32k"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains("nouuid,logbsize=32k"), "{said}");
+    assert!(!line().contains("nosuid") && !line().contains("nodev"), "{}", line());
+    succeeds(undercroft().arg("unmount").arg(volume.at()));
+    succeeds(&mut mount(&volume.image(), &["-s", "-o", "rw,nosuid,no-such-option"]));
+    assert!(line().contains("nosuid") && !line().contains("nodev"), "{}", line());
+    succeeds(undercroft().arg("unmount").arg(volume.at()));
+    fails(1, &mut mount(&volume.image(), &["-o", "no-such-option"]));
+    let none = volume.beside("none");
+    fails(32, &mut mount(&none, &["-o", "rw"]));
+    succeeds(&mut mount(&none, &["-o", "rw,nofail"]));
+    fs::write(volume.beside("text"), "no volume").unwrap();
+    fails(32, &mut mount(&volume.beside("text"), &["-o", "rw,nofail"]));
+    volume.is_clean();
+}
+
 /// A program with the rights for it mounts, and hands the descriptor on.
 #[test]
 fn a_descriptor_of_a_mount_is_served() {

@@ -54,6 +54,10 @@ use undercroft_fuse::options::MountOptions;
 ///   sync                            every write is durable when it returns, and every change of a name
 ///   dirsync                         every change of a name is
 ///
+///   nofail                          an image that is not there is no failure
+/// Those of the kernel's XFS that mean nothing here (nouuid, inode64, logbsize=...) are taken with a note.
+/// Under the names that mount(8) runs (below) dev and suid are the default for root, as they are there.
+///
 /// In /etc/fstab, with a link of the name mount.fuse.undercroft or mount.undercroft in /sbin:
 ///   /srv/disk.img  /mnt/disk  fuse.undercroft  rw,nofail  0 0
 ///
@@ -133,7 +137,16 @@ pub(super) fn run(args: &Args, _: &mut dyn Write) -> Result<Outcome> {
         let what = "--exec takes all that follows: undercroft mount IMAGE [DIR] --exec PROGRAM ARGUMENT...";
         return Err(Usage(what.into()).into());
     }
-    let plan = plan(args)?;
+    let options = options(args)?;
+    if !background::is_server() && !options.without_meaning.is_empty() {
+        let names = options.without_meaning.join(",");
+        eprintln!("note: mount options that mean nothing here are left out: {names}");
+    }
+    if options.no_fail && args.image.is_missing() {
+        eprintln!("note: there is no {}: nothing is mounted (nofail)", args.image.name());
+        return Ok(Outcome::Done);
+    }
+    let plan = plan(args, &options)?;
     if background::is_server() {
         return serve::in_background(args, &plan);
     }
@@ -153,11 +166,15 @@ pub(super) fn run(args: &Args, _: &mut dyn Write) -> Result<Outcome> {
     }
 }
 
-fn plan(args: &Args) -> Result<Plan> {
+fn options(args: &Args) -> Result<MountOptions> {
     let mut options = MountOptions::default();
     for text in &args.options {
         options.add(text).map_err(|error| Usage(error.to_string()))?;
     }
+    Ok(options)
+}
+
+fn plan(args: &Args, options: &MountOptions) -> Result<Plan> {
     let mut settings = Settings::new(args.image.name());
     // The kernel checks permissions, so others may come, as they do to mounts of the kernel's own.
     settings.allow_other = rustix::process::geteuid().is_root();
