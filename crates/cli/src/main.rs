@@ -37,6 +37,7 @@ use commands::Cli;
 use failure::Usage;
 use helper::Run;
 use mimalloc::MiMalloc;
+use nix::sys::signal::{SigSet, Signal};
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 // Takes the place of functions of musl in a static binary.
@@ -46,6 +47,9 @@ use undercroft_mem as _;
 static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
+    // Before there are threads: a write behind the limit of `ulimit -f` is an error with a message, not the
+    // end of the process. Programs that this one runs begin without a mask.
+    let _ = SigSet::from(Signal::SIGXFSZ).thread_block();
     // Later, beside the threads of a network disk, it would take 20 ms.
     undercroft_block::prepare_process();
     undercroft_block::announce_fallback(|fallback| eprintln!("note: {fallback}"));

@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, Usage};
 use crate::remedy;
+use crate::text;
 use rustix::io::Errno;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -48,7 +49,15 @@ pub(crate) fn failure_line(error: &anyhow::Error, json: bool) -> String {
 
 fn line(failure: &Failure, json: bool) -> String {
     let line = if json { serde_json::to_string(failure).ok() } else { None };
-    line.unwrap_or_else(|| format!("error: {}", failure.message()))
+    line.unwrap_or_else(|| format!("error: {}", shown(failure)))
+}
+
+/// The message, as a terminal can have it: names and words of others may be in it. Messages on usage have
+/// lines of their own.
+fn shown(failure: &Failure) -> String {
+    let lines = failure.message().split('\n').map(text::visible);
+    let lines: Vec<String> = lines.collect();
+    lines.join(if failure.is_usage() { "\n" } else { "\\n" })
 }
 
 /// Prints an error with its causes, or as JSON.

@@ -137,6 +137,19 @@ pub(crate) fn name(bytes: &[u8]) -> String {
     }
 }
 
+/// Text of others for a terminal: what would control it, or turn the order of the text, as escapes.
+pub(crate) fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter.is_control() || is_directional(letter) {
+            shown.extend(letter.escape_default());
+        } else {
+            shown.push(letter);
+        }
+    }
+    shown
+}
+
 /// Whether a character is not seen and turns those around it: with it, one name looks like another.
 fn is_directional(letter: char) -> bool {
     matches!(

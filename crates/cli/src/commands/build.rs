@@ -398,11 +398,12 @@ fn warn(warnings: &Warnings) {
     if let Some(first) = &warnings.first_foreign {
         eprintln!(
             "warning: {} extended attributes in no namespace of Linux were left out, the first is \
-             {first} (--strict refuses them)",
-            warnings.foreign_attributes
+             {} (--strict refuses them)",
+            warnings.foreign_attributes,
+            text::visible(&first.to_string()),
         );
     }
     for warning in warnings.description.iter().chain(&warnings.rules) {
-        eprintln!("warning: {warning} (--strict refuses that)");
+        eprintln!("warning: {} (--strict refuses that)", text::visible(&warning.to_string()));
     }
 }

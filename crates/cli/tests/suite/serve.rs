@@ -129,6 +129,27 @@ fn free_space_of_a_volume_is_free() {
     assert!(Command::new("diff").args(["-r", &one, &other]).status().unwrap().success());
 }
 
+#[test]
+fn names_and_addresses_that_cannot_be_are_refused_with_the_right_form() {
+    let home = tempfile::tempdir().unwrap();
+    let disk = disk(home.path());
+    let socket = home.path().join("socket").display().to_string();
+    let long = "x".repeat(4097);
+    let refused = fails(1, ["serve", &disk, "--socket", &socket, "--name", &long]);
+    assert!(refused.contains("has 4097 bytes; NBD has names of 4096 at most"), "{refused}");
+    let refused = fails(2, ["serve", &disk, "--listen", "::1"]);
+    assert!(refused.contains("write [::1]"), "{refused}");
+    for (wrong, right) in [
+        ("nbd:unix:/run/s:exportname=a", "write nbd+unix:///a?socket=/run/s"),
+        ("nbd:host:10810", "write nbd://host:10810/"),
+        ("nbd+vsock://2:10809/a", "nbd+vsock://: this way to a server is not known"),
+    ] {
+        let refused = program().args(["check", wrong]).output().unwrap();
+        let message = String::from_utf8_lossy(&refused.stderr);
+        assert!(!refused.status.success() && message.contains(right), "{message}");
+    }
+}
+
 /// Changes in memory and in a file: seen by later clients, gone with the server.
 #[test]
 fn changes_of_an_overlay_are_seen_and_lost() {

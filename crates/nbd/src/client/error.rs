@@ -140,6 +140,7 @@ impl ClientError {
     }
 }
 
+/// Words of a server, as they can go to a terminal.
 fn remark(message: &str) -> String {
-    if message.is_empty() { String::new() } else { format!(" ({message})") }
+    if message.is_empty() { String::new() } else { format!(" ({})", message.escape_debug()) }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::DEFAULT_PORT;
+use super::{DEFAULT_PORT, MAX_STRING};
 
 /// An export, and the way to it.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -51,6 +51,21 @@ pub enum UriError {
     /// Another scheme.
     #[error("not an NBD URI: it begins with none of nbd://, nbds://, nbd+unix://, nbds+unix://")]
     Scheme,
+    /// QEMU's old form.
+    #[error("not a URI, but an old form of QEMU; write {0}")]
+    Old(String),
+    /// A scheme of NBD that is not known here.
+    #[error(
+        "{0}: this way to a server is not known; put a socket of this machine before it (socat \
+         UNIX-LISTEN:PATH,fork ...), and write nbd+unix:///EXPORT?socket=PATH"
+    )]
+    Way(String),
+    /// The name of an export is longer than the protocol permits.
+    #[error("the name of an export has {0} bytes; NBD has names of 4096 at most")]
+    Name(usize),
+    /// An IPv6 address without brackets.
+    #[error("{0}: an address with colons stands in brackets; write [{0}], or [ADDRESS]:PORT")]
+    Brackets(String),
     /// An escape that is not two hexadecimal digits behind a percent sign.
     #[error("{0}: a percent sign must be followed by two hexadecimal digits")]
     Escape(String),
@@ -124,7 +139,7 @@ impl Uri {
 
     /// From its text.
     pub fn parse(uri: &str) -> Result<Self, UriError> {
-        let (scheme, rest) = scheme(uri).ok_or(UriError::Scheme)?;
+        let (scheme, rest) = scheme(uri).ok_or_else(|| other_form(uri))?;
         let rest = rest.split('#').next().unwrap_or_default();
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, path) = match rest.find('/') {
@@ -132,6 +147,9 @@ impl Uri {
             None => (rest, ""),
         };
         let export = decoded_text(path.strip_prefix('/').unwrap_or_default())?;
+        if export.len() > MAX_STRING {
+            return Err(UriError::Name(export.len()));
+        }
         let (user, place) = match authority.rsplit_once('@') {
             Some((user, place)) => (Some(decoded_text(user)?), place),
             None => (None, authority),
@@ -230,6 +248,24 @@ fn scheme(uri: &str) -> Option<(Scheme, &str)> {
     Some((Scheme { tls, unix }, rest))
 }
 
+/// What is wrong with `text`, which has none of the schemes.
+fn other_form(text: &str) -> UriError {
+    if let Some((scheme, _)) = text.split_once("://")
+        && scheme.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("nbd"))
+    {
+        return UriError::Way(format!("{scheme}://"));
+    }
+    let Some(old) = text.strip_prefix("nbd:") else { return UriError::Scheme };
+    let (place, export) = old.split_once(":exportname=").unwrap_or((old, ""));
+    UriError::Old(match (place.strip_prefix("unix:"), place.rsplit_once(':')) {
+        (Some(socket), _) => Uri::unix(Path::new(socket), export).to_string(),
+        (None, Some((host, port))) if port.parse::<u16>().is_ok() => {
+            Uri::tcp(host, port.parse().unwrap_or(DEFAULT_PORT), export).to_string()
+        }
+        _ => "nbd://HOST:PORT/EXPORT or nbd+unix:///EXPORT?socket=PATH".to_owned(),
+    })
+}
+
 /// Host and port.
 fn tcp(place: &str) -> Result<Transport, UriError> {
     let (host, port) = if let Some(bracketed) = place.strip_prefix('[') {
@@ -241,6 +277,9 @@ fn tcp(place: &str) -> Result<Transport, UriError> {
         }
     } else {
         match place.rsplit_once(':') {
+            Some((host, _)) if host.contains(':') => {
+                return Err(UriError::Brackets(place.to_owned()));
+            }
             Some((host, port)) => (host, Some(port)),
             None => (place, None),
         }

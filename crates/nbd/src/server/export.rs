@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use undercroft_block::BlockDevice;
+use undercroft_block::{BlockDevice, SECTOR_SIZE};
 
 use super::writers::Writers;
 use crate::protocol::{
-    BASE_ALLOCATION, BlockSizes, Export as ExportInfo, PORTABLE_PAYLOAD, StatusExtent,
+    BASE_ALLOCATION, BlockSizes, Export as ExportInfo, MAX_STRING, PORTABLE_PAYLOAD, StatusExtent,
     TransmissionFlags,
 };
 
@@ -59,10 +59,11 @@ impl Export {
         }
     }
 
-    /// With words for people.
+    /// With words for people; what the protocol has no room for is cut.
     #[must_use]
     pub fn description(mut self, words: &str) -> Self {
-        self.description = words.to_owned();
+        let length = words.floor_char_boundary(MAX_STRING);
+        self.description = words[..length].to_owned();
         self
     }
 
@@ -114,9 +115,13 @@ impl Export {
         u32::try_from(self.device.limits().block_bytes).unwrap_or(1 << 16).min(1 << 16)
     }
 
+    /// What is told of that: requests of any length are served, and some clients cannot cut the end of what
+    /// they write.
     pub(super) fn block_sizes(&self) -> BlockSizes {
-        let minimum = self.minimum();
-        BlockSizes { minimum, preferred: minimum.max(4096), maximum: MAX_PAYLOAD }
+        let block = self.minimum();
+        // Of a disk with larger blocks than most it is good to know them.
+        let minimum = if u64::from(block) == SECTOR_SIZE { 1 } else { block };
+        BlockSizes { minimum, preferred: block.max(4096), maximum: MAX_PAYLOAD }
     }
 
     /// Size and abilities; some of them a client has only with chunks, or if nothing `keeps_out` what it

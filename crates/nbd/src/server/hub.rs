@@ -30,6 +30,7 @@ use super::read_way::ReadWay;
 use super::stream::{self, Stream};
 use super::tls::Tls;
 use crate::crowd::Crowd;
+use crate::protocol::MAX_STRING;
 
 /// How long a server pauses when it cannot accept, as without descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -73,6 +74,12 @@ pub enum ServerError {
     /// The operating system refused a thread or a descriptor.
     #[error("cannot start a server")]
     Start(#[source] io::Error),
+    /// The protocol has no room for the name of an export.
+    #[error("the name of an export has {length} bytes; NBD has names of {MAX_STRING} at most")]
+    Name {
+        /// Its length in bytes.
+        length: usize,
+    },
     /// A device did not make durable what it had answered.
     #[error("the last flush of export {export:?} failed: what was not flushed before may be lost")]
     Flush {
@@ -116,12 +123,17 @@ impl Server {
     /// Serves `exports` to the clients of `listeners`.
     ///
     /// # Errors
-    /// When the operating system refuses a thread or a descriptor.
+    /// When the operating system refuses a thread or a descriptor, or the name of an export is too long.
     pub fn start(
         listeners: Vec<Listener>,
         exports: Vec<Export>,
         settings: Settings,
     ) -> Result<Self, ServerError> {
+        if let Some(length) =
+            exports.iter().map(|export| export.name.len()).find(|l| *l > MAX_STRING)
+        {
+            return Err(ServerError::Name { length });
+        }
         let hub = Arc::new(Hub {
             exports: exports.into_iter().map(Arc::new).collect(),
             settings,

@@ -113,6 +113,21 @@ fn a_server_that_only_knows_names_is_used() {
 }
 
 #[test]
+fn words_of_a_server_do_not_reach_a_terminal_as_they_are() {
+    let (_home, uri) = liar(|client| {
+        greet(&client)?;
+        loop {
+            let code = option(&client)?;
+            let message = "\x1b[2J\nerror: all is well".to_owned();
+            let error = OptionReply::Error { error: OptionError::POLICY, message };
+            reply(&client, code, &[error])?;
+        }
+    });
+    let text = fails(&uri);
+    assert!(text.contains("(\\u{1b}[2J\\nerror: all is well)"), "{text}");
+}
+
+#[test]
 fn a_greeting_of_a_byte_now_and_then() {
     let (_home, uri) = liar(|client| trickle(&client, b"NBDMAGICIHAVEOPT\0\x03"));
     let text = fails(&uri);

@@ -19,7 +19,7 @@ fn nbdinfo_sees_the_export_and_its_abilities() {
         "\"can_fast_zero\": true",
         "\"can_df\": true",
         "\"can_cache\": true",
-        "\"block_size_minimum\": 512",
+        "\"block_size_minimum\": 1",
         "\"base:allocation\"",
     ] {
         assert!(info.contains(wanted), "{wanted} is missing in {info}");
@@ -45,6 +45,19 @@ fn nbdcopy_copies_both_ways_at_any_number_of_connections() {
         assert!(fs::read(&there).unwrap() == stored, "stored");
         assert!(served.log.lock().is_empty(), "{:?}", served.log.lock());
     }
+}
+
+/// Its last piece is no whole block.
+#[test]
+fn nbdcopy_copies_a_file_that_ends_anywhere() {
+    let mut served = Served::file(3_000_001);
+    let there = served.path("there.img");
+    sample(&there, 3);
+    fs::File::options().write(true).open(&there).unwrap().set_len(3_000_001).unwrap();
+    runs("nbdcopy", &["--flush", there.to_str().unwrap(), &served.uri("disk")]);
+    served.stop();
+    let (sent, stored) = (fs::read(&there).unwrap(), fs::read(served.path("disk.img")).unwrap());
+    assert!(stored.starts_with(&sent) && stored[sent.len()..].iter().all(|byte| *byte == 0));
 }
 
 #[test]

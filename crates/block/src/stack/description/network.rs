@@ -13,13 +13,15 @@ use crate::stack::StackError;
 
 use super::quotes::quoted;
 
-/// Beginnings of texts that name a device behind a network.
-const SCHEMES: [&str; 4] = ["nbd://", "nbds://", "nbd+unix://", "nbds+unix://"];
+/// Beginnings of texts that name a device behind a network, also in forms that its client refuses by name
+/// instead of a file that is not there.
+const SCHEMES: [&str; 4] = ["nbd:", "nbds:", "nbd+", "nbds+"];
 
 /// A device behind a network, by the URI of its export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkLeaf {
-    /// Begins with `nbd://`, `nbds://`, `nbd+unix://` or `nbds+unix://`.
+    /// Begins with `nbd://`, `nbds://`, `nbd+unix://` or `nbds+unix://`; or with another form, which its client
+    /// refuses.
     pub uri: String,
 }
 
@@ -49,6 +51,7 @@ impl NetworkLeaf {
     pub fn parse(text: &str) -> Option<Self> {
         let begins = |scheme: &&str| {
             text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+                && (!scheme.ends_with('+') || text.contains("://"))
         };
         SCHEMES.iter().any(begins).then(|| Self { uri: text.to_owned() })
     }

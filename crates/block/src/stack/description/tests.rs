@@ -62,9 +62,14 @@ fn files_have_options() {
 #[test]
 fn a_uri_names_a_network_disk() {
     let network = |uri: &str| Description::Network(NetworkLeaf { uri: uri.into() });
-    for uri in
-        ["nbd://a/x", "NBDS://a", "nbd+unix:///x?socket=/run/a,b(c)", "nbds+unix://?socket=s"]
-    {
+    for uri in [
+        "nbd://a/x",
+        "NBDS://a",
+        "nbd+unix:///x?socket=/run/a,b(c)",
+        "nbds+unix://?socket=s",
+        "nbd:unix:/s",
+        "nbd+vsock://2",
+    ] {
         assert_eq!(parse(uri).unwrap(), network(uri));
         assert_eq!(network(uri).to_string(), uri);
         let nested = Description::Linear(vec![network(uri), file("b")]);
@@ -82,6 +87,7 @@ fn a_uri_names_a_network_disk() {
 
     // A file of such a name needs its directory, or the word.
     assert_eq!(parse("./nbd://a").unwrap(), file("./nbd://a"));
+    assert_eq!(parse("nbd+x.img").unwrap(), file("nbd+x.img"));
     assert_eq!(parse("file(nbd://a)").unwrap(), file("nbd://a"));
     assert_eq!(file("nbd://a").to_string(), "file(nbd://a)");
     let nested = Description::Linear(vec![file("nbd://a")]);
