@@ -2,6 +2,7 @@
 
 use crate::failure::Usage;
 use crate::mounts;
+use crate::report;
 use crate::stats::StatsArgs;
 use crate::text;
 use crate::value;
@@ -91,11 +92,11 @@ impl ImageArgs {
     pub(crate) fn device(&self) -> Result<Arc<dyn BlockDevice>> {
         for file in self.image.files() {
             if let Some(at) = mounted_at(&file.path) {
-                eprintln!(
-                    "note: {} is mounted at {}: what is read may be changing",
+                report::note(format_args!(
+                    "{} is mounted at {}: what is read may be changing",
                     file.path.display(),
                     at.display()
-                );
+                ));
             }
         }
         self.open_device(true, self.part(), None)
@@ -137,7 +138,7 @@ impl ImageArgs {
         if options.writable
             && let Some(what) = device.as_ref().err().and_then(protection)
         {
-            eprintln!("note: {what}: mounted read-only");
+            report::note(format_args!("{what}: mounted read-only"));
             options.writable = false;
             device = self.open_device(true, part, wish.time_limit);
         }
@@ -151,10 +152,10 @@ impl ImageArgs {
             .map_err(|error| self.explain_mounted(error))?;
         if fs.volume().recovery().is_some() {
             let how = if options.writable { "" } else { " in memory" };
-            eprintln!(
-                "note: {} was not unmounted cleanly; its journal was replayed{how}",
+            report::note(format_args!(
+                "{} was not unmounted cleanly; its journal was replayed{how}",
                 self.image
-            );
+            ));
         }
         Ok(OpenToMount { fs, unchanging })
     }
@@ -229,12 +230,12 @@ impl ImageArgs {
         time_limit: Option<Duration>,
     ) -> Result<Arc<dyn BlockDevice>> {
         let note = |event: &MirrorEvent| {
-            eprintln!("note: {event}");
+            report::note(event);
             if let MirrorEvent::Dropped { leg, .. } = event {
-                eprintln!(
-                    "note: {leg} is out of date: leave it out of the mirror until `undercroft \
+                report::note(format_args!(
+                    "{leg} is out of date: leave it out of the mirror until `undercroft \
                      resync` has filled it"
-                );
+                ));
             }
         };
         let image = self.image.clone().with_engine(self.engine);
@@ -294,7 +295,7 @@ impl ImageArgs {
             }
             None => return Ok(volume),
         };
-        eprintln!("note: {} was not unmounted cleanly; {what}", self.image);
+        report::note(format_args!("{} was not unmounted cleanly; {what}", self.image));
         Ok(volume)
     }
 
@@ -331,7 +332,10 @@ impl ImageArgs {
         let volume =
             Volume::open(Arc::clone(&device)).map_err(|error| self.explain(error.into()))?;
         if volume.recovery().is_some() {
-            eprintln!("note: {} was not unmounted cleanly; its journal is replayed", self.image);
+            report::note(format_args!(
+                "{} was not unmounted cleanly; its journal is replayed",
+                self.image
+            ));
         }
         Ok((device, volume))
     }
@@ -342,14 +346,17 @@ impl ImageArgs {
         let volume = Volume::open_live(device, &LiveOptions::default())
             .map_err(|error| self.explain(error.into()))?;
         if volume.recovery().is_some() {
-            eprintln!("note: {} was not unmounted cleanly; its journal was replayed", self.image);
+            report::note(format_args!(
+                "{} was not unmounted cleanly; its journal was replayed",
+                self.image
+            ));
         }
         if volume.counted_quotas() {
-            eprintln!(
-                "note: {} counted quotas, which is switched off by the change; mount it with quota \
+            report::note(format_args!(
+                "{} counted quotas, which is switched off by the change; mount it with quota \
                  options to have them counted anew",
                 self.image
-            );
+            ));
         }
         Ok(Edit { volume: Arc::new(volume) })
     }
@@ -423,7 +430,7 @@ fn protection(error: &anyhow::Error) -> Option<String> {
         }
         _ => false,
     });
-    is_protection.then(|| crate::report::message(error))
+    is_protection.then(|| report::message(error))
 }
 
 /// How a volume is to be opened for a mount.

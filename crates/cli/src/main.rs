@@ -8,6 +8,7 @@
 //! ([`text`]), the output of `--stats` ([`stats`]), standard output ([`standard_output`]), the names
 //! that `mount(8)` and `fsck(8)` use ([`helper`]), arguments of commands ([`late`]), and how a run ends ([`report`], [`failure`], [`remedy`]).
 
+mod child;
 mod commands;
 mod disk_options;
 mod disk_report;
@@ -48,11 +49,11 @@ static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     // Before there are threads: a write behind the limit of `ulimit -f` is an error with a message, not the
-    // end of the process. Programs that this one runs begin without a mask.
+    // end of the process.
     let _ = SigSet::from(Signal::SIGXFSZ).thread_block();
     // Later, beside the threads of a network disk, it would take 20 ms.
     undercroft_block::prepare_process();
-    undercroft_block::announce_fallback(|fallback| eprintln!("note: {fallback}"));
+    undercroft_block::announce_fallback(|fallback| report::note(fallback));
     #[cfg(feature = "network")]
     undercroft_nbd::client::register();
     let mut options = std::env::args_os().take_while(|argument| argument != "--");

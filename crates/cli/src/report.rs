@@ -5,7 +5,7 @@ use crate::remedy;
 use crate::text;
 use rustix::io::Errno;
 use serde::Serialize;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::io::{self, Write};
 use std::process::ExitCode;
 use undercroft_xfs::Error as VolumeError;
@@ -58,6 +58,16 @@ fn shown(failure: &Failure) -> String {
     let lines = failure.message().split('\n').map(text::visible);
     let lines: Vec<String> = lines.collect();
     lines.join(if failure.is_usage() { "\n" } else { "\\n" })
+}
+
+/// Tells people something on standard error, which may have names and words of others.
+pub(crate) fn note(what: impl Display) {
+    eprintln!("note: {}", text::visible(&what.to_string()));
+}
+
+/// The same, where the result may not be what was wanted.
+pub(crate) fn warning(what: impl Display) {
+    eprintln!("warning: {}", text::visible(&what.to_string()));
 }
 
 /// Prints an error with its causes, or as JSON.

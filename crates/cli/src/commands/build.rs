@@ -8,7 +8,7 @@ use crate::disk_report;
 use crate::format_options::FormatArgs;
 use crate::output_file;
 use crate::progress::Progress;
-use crate::report::{Outcome, json_line};
+use crate::report::{Outcome, json_line, note, warning};
 use crate::rule_options::RuleArgs;
 use crate::stats::StatsArgs;
 use crate::{text, value};
@@ -342,10 +342,10 @@ fn print(summary: &Summary, seconds: f64, image: &Description, out: &mut dyn Wri
         disk_report::print(disk, out)?;
     }
     if summary.clamped_times > 0 {
-        eprintln!(
-            "note: {} entries had times that the volume cannot hold; they got the nearest it can",
+        note(format_args!(
+            "{} entries had times that the volume cannot hold; they got the nearest it can",
             summary.clamped_times
-        );
+        ));
     }
     Ok(())
 }
@@ -353,14 +353,14 @@ fn print(summary: &Summary, seconds: f64, image: &Description, out: &mut dyn Wri
 /// Says that a path was taken as a container image, and writes the config of the image.
 fn tell_image(image: &ImageReport, args: &Args) -> Result<()> {
     if image.is_recognised {
-        eprintln!(
-            "note: {} is a container image ({}, {} layers) and was built as {}; dir: or tar: before \
+        note(format_args!(
+            "{} is a container image ({}, {} layers) and was built as {}; dir: or tar: before \
              the path takes it as it is",
             args.source.display(),
             image.platform,
             image.layers,
             image.spec,
-        );
+        ));
     }
     match &args.container.config_to {
         Some(path) => output_file::write(path, &image.config, args.force),
@@ -375,35 +375,34 @@ fn warn_of_kernel(kernel: &OldKernel) {
         Some(preset) => format!("--preset lts-{} makes one that it mounts", preset.name()),
         None => "no preset makes one that it mounts".to_owned(),
     };
-    eprintln!(
-        "warning: the newest kernel in lib/modules is {release}, and a volume with these features is \
+    warning(format_args!(
+        "the newest kernel in lib/modules is {release}, and a volume with these features is \
          mounted by Linux {needed} and later: {remedy}"
-    );
+    ));
 }
 
 /// Prints the warnings about the archive and the rules.
 fn warn(warnings: &Warnings) {
     if warnings.no_end {
-        eprintln!(
-            "warning: the archive has no blocks of zeros at its end; more may have followed, compare \
+        warning(format_args!(
+            "the archive has no blocks of zeros at its end; more may have followed, compare \
              it with its origin (--strict refuses such archives)"
-        );
+        ));
     }
     if let Some(at) = warnings.lone_zero_block {
-        eprintln!(
-            "warning: the archive ends with a lone block of zeros at byte {at}, as tar takes it; what \
+        warning(format_args!(
+            "the archive ends with a lone block of zeros at byte {at}, as tar takes it; what \
              follows is left out (--strict refuses such archives)"
-        );
+        ));
     }
     if let Some(first) = &warnings.first_foreign {
-        eprintln!(
-            "warning: {} extended attributes in no namespace of Linux were left out, the first is \
+        warning(format_args!(
+            "{} extended attributes in no namespace of Linux were left out, the first is \
              {} (--strict refuses them)",
-            warnings.foreign_attributes,
-            text::visible(&first.to_string()),
-        );
+            warnings.foreign_attributes, first,
+        ));
     }
-    for warning in warnings.description.iter().chain(&warnings.rules) {
-        eprintln!("warning: {} (--strict refuses that)", text::visible(&warning.to_string()));
+    for what in warnings.description.iter().chain(&warnings.rules) {
+        warning(format_args!("{what} (--strict refuses that)"));
     }
 }

@@ -103,7 +103,7 @@ fn print(finding: &Finding, json: bool, out: &mut dyn Write) -> io::Result<()> {
         let place = location.to_string();
         return report::json_line(out, &Line { severity, place, structure, field, what });
     }
-    writeln!(out, "{severity}: {finding}")
+    writeln!(out, "{severity}: {}", text::visible(&finding.to_string()))
 }
 
 fn summarize(report: &Report, json: bool, out: &mut dyn Write) -> io::Result<()> {

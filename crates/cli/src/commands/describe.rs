@@ -5,7 +5,7 @@ mod json;
 use crate::image::Part;
 use crate::output_file;
 use crate::progress::Progress;
-use crate::report::Outcome;
+use crate::report::{self, Outcome};
 use crate::{tree, value};
 use anyhow::Result;
 use clap::{ValueEnum, ValueHint};
@@ -106,10 +106,10 @@ fn write(listing: &Listing, format: Format, out: &mut dyn Write) -> Result<()> {
         Format::Mtree => {
             let left_out = listing.mtree(out)?;
             if left_out > 0 {
-                eprintln!(
-                    "note: {left_out} extended attributes have no place in mtree; composefs and \
+                report::note(format_args!(
+                    "{left_out} extended attributes have no place in mtree; composefs and \
                      json have them"
-                );
+                ));
             }
         }
         Format::Composefs => listing.composefs(out)?,

@@ -151,7 +151,7 @@ fn warn(summary: &Summary) {
         (warnings.specials, "special files could not be made"),
     ] {
         if count > 0 {
-            eprintln!("note: {count} {what}");
+            report::note(format_args!("{count} {what}"));
         }
     }
 }

@@ -62,7 +62,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let note = |event: &MirrorEvent| match event {
         // Told at the end, on standard output.
         MirrorEvent::Resynchronised { .. } => {}
-        other => eprintln!("note: {other}"),
+        other => report::note(other),
     };
     let mirror = leg
         .open_stale(Some(Arc::new(note)))

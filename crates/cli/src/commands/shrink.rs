@@ -4,7 +4,7 @@ mod report;
 
 use crate::image::ImageArgs;
 use crate::progress::Progress;
-use crate::report::{Outcome, json_line};
+use crate::report::{Outcome, json_line, note};
 use crate::{text, value};
 use anyhow::{Context, Result};
 use report::{Report, Spread};
@@ -114,7 +114,7 @@ fn abandon(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let (size, groups) = (text::bytes(bytes), volume.geometry().ag_count);
     writeln!(out, "no shrink is under way any more: the volume has {size} in {groups} groups")?;
     if device.capacity().to_bytes().is_some_and(|capacity| capacity > bytes) {
-        eprintln!("note: its device is longer; `undercroft grow` makes the volume as long");
+        note(format_args!("its device is longer; `undercroft grow` makes the volume as long"));
     }
     Ok(Outcome::Done)
 }
@@ -139,7 +139,7 @@ pub(super) fn perform(
     // A volume whose shrinking was interrupted may not be one that can be opened.
     let volume = Volume::open(Arc::clone(&device)).ok();
     if volume.as_ref().is_some_and(|volume| volume.recovery().is_some()) {
-        eprintln!("note: {} was not unmounted cleanly; its journal is replayed", image.name());
+        note(format_args!("{} was not unmounted cleanly; its journal is replayed", image.name()));
     }
     let before = volume.filter(|_| frag).map(|volume| Spread::of(&volume)).transpose()?;
     let progress = Progress::new();
@@ -161,7 +161,7 @@ pub(super) fn perform(
             entry.write(Sector::covering(bytes)).with_context(|| {
                 format!("the volume has {bytes} bytes now, and its partition is as long as before")
             })?;
-            eprintln!("note: partition {number} has {bytes} bytes now");
+            note(format_args!("partition {number} has {bytes} bytes now"));
         }
         None => cut(image, capacity, bytes)?,
     }
@@ -178,15 +178,17 @@ fn cut(image: &ImageArgs, capacity: u64, bytes: u64) -> Result<()> {
     let Some((file, end)) = file else {
         let device = if image.start().is_some() { "device" } else { "partition" };
         let free = capacity.saturating_sub(bytes);
-        eprintln!(
-            "note: the volume needs the first {bytes} bytes of its {device}; the {free} bytes \
+        note(format_args!(
+            "the volume needs the first {bytes} bytes of its {device}; the {free} bytes \
              behind may be cut"
-        );
+        ));
         return Ok(());
     };
     let now = file.metadata()?.len();
     if image.start() != Some(0) {
-        eprintln!("note: the volume ends at byte {end} of the image, which is as long as before");
+        note(format_args!(
+            "the volume ends at byte {end} of the image, which is as long as before"
+        ));
     } else if now > end {
         file.set_len(end).with_context(|| format!("cannot cut the file at {end} bytes"))?;
     }

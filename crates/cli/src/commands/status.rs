@@ -37,7 +37,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         (None, true) => "read-only".into(),
         (None, false) => "read and written".into(),
     };
-    writeln!(out, "image:          {}", status.image)?;
+    writeln!(out, "image:          {}", text::visible(&status.image))?;
     writeln!(out, "state:          {state}")?;
     writeln!(out, "server:         process {}", status.pid)?;
     writeln!(out, "dirty data:     {}", text::bytes(status.dirty_data))?;

@@ -1,7 +1,7 @@
 //! `undercroft unmount`.
 
 use crate::mounts::{is_own, may_be_own, status_of};
-use crate::report::Outcome;
+use crate::report::{self, Outcome};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueHint;
 use rustix::io::Errno;
@@ -69,10 +69,10 @@ impl Unmounting {
             Err(Errno::NOTCONN) if is_own(&point) => {
                 // The kernel has the mount, but its server has gone.
                 point.unmount(InUse::Detach)?;
-                eprintln!(
-                    "note: the server of {at} had ended before it was unmounted; the volume is not \
+                report::note(format_args!(
+                    "the server of {at} had ended before it was unmounted; the volume is not \
                      clean, and the next mount replays its journal (so does `undercroft replay`)"
-                );
+                ));
                 return Ok(None);
             }
             Ok(_) => bail!(no_mount(directory)),
@@ -121,9 +121,12 @@ impl Unmounting {
         let silence = patience.map_or(SILENCE, |patience| patience.min(SILENCE));
         if !self.end.has_begun(Some(silence)) {
             let rest = patience.map(|patience| patience.saturating_sub(silence));
-            eprintln!("note: {at} is unmounted, but others keep its volume: {}", self.holders());
+            report::note(format_args!(
+                "{at} is unmounted, but others keep its volume: {}",
+                self.holders()
+            ));
             if let Some(rest) = rest.filter(|rest| !rest.is_zero()) {
-                eprintln!("note: they see errors in {} s (--timeout)", rest.as_secs());
+                report::note(format_args!("they see errors in {} s (--timeout)", rest.as_secs()));
             }
             if !self.end.has_begun(rest) {
                 self.cut_off(&at)?;
@@ -167,7 +170,7 @@ impl Unmounting {
                 self.holders()
             )
         })?;
-        eprintln!("note: the volume of {at} was taken from those that still had it");
+        report::note(format_args!("the volume of {at} was taken from those that still had it"));
         Ok(())
     }
 }

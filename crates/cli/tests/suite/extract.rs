@@ -23,7 +23,7 @@ fn files_larger_than_the_destination_allows_are_named_and_the_others_extracted()
     succeeds(["touch", &image, "/hole"]);
     succeeds(["truncate", &image, "/hole", "9223372036854775807"]);
 
-    // Blocks of 512 bytes: a mebibyte. The signal would end the program instead.
+    // Blocks of 512 bytes: a mebibyte. The signal alone would end the program.
     let limited = "ulimit -f 2048; exec \"$@\"";
     let mut command = Command::new("sh");
     command.args(["-c", limited, "sh", env!("CARGO_BIN_EXE_undercroft")]);

@@ -150,6 +150,15 @@ fn names_and_addresses_that_cannot_be_are_refused_with_the_right_form() {
     }
 }
 
+/// An interrupt of the terminal reaches it.
+#[test]
+fn a_program_beside_the_server_has_no_signals_blocked() {
+    let home = tempfile::tempdir().unwrap();
+    let disk = disk(home.path());
+    let found = succeeds(["serve", &disk, "--exec", "grep", "^SigBlk:", "/proc/self/status"]);
+    assert_eq!(found.split_whitespace().last(), Some("0000000000000000"));
+}
+
 /// Changes in memory and in a file: seen by later clients, gone with the server.
 #[test]
 fn changes_of_an_overlay_are_seen_and_lost() {

@@ -1,5 +1,6 @@
 //! Where the log of a server goes.
 
+use crate::text;
 use anyhow::{Context, Result};
 use parking_lot::Mutex;
 use std::fs::File;
@@ -35,6 +36,7 @@ impl Destination {
         let is_background = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&is_background);
         let log = Log::new(move |line| {
+            let line = text::visible(line);
             if !seen.load(Ordering::Relaxed) {
                 eprintln!("undercroft: {line}");
             } else if let Some(file) = &file {

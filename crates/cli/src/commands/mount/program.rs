@@ -6,6 +6,7 @@
 use super::background::{self, Background};
 use super::serve::{self, Event};
 use super::{Args, private_place};
+use crate::child;
 use crate::commands::unmount::Unmounting;
 use crate::report::Outcome;
 use anyhow::{Context, Result, anyhow, bail};
@@ -46,8 +47,7 @@ fn run_program(args: &Args, place: Option<&Path>) -> Result<ExitStatus> {
             command.current_dir(place);
         }
     }
-    // The program has the signals that this process waits for in a thread.
-    let child = command.spawn().map_err(|error| {
+    let child = child::spawn(&mut command).map_err(|error| {
         let name = Path::new(program).display();
         anyhow!(error).context(format!("cannot run {name}"))
     })?;

@@ -2,6 +2,7 @@
 
 use crate::failure::Usage;
 use crate::mounts;
+use crate::report;
 use anyhow::{Context, Result, bail};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::close;
@@ -64,7 +65,9 @@ fn make_way(directory: &Path) -> Result<()> {
         );
     }
     mount.unmount(InUse::Detach)?;
-    eprintln!("note: the server of an earlier mount at {at} had ended; that mount is removed");
+    report::note(format_args!(
+        "the server of an earlier mount at {at} had ended; that mount is removed"
+    ));
     Ok(())
 }
 

@@ -7,7 +7,7 @@ mod program;
 mod sockets;
 
 use crate::failure::Usage;
-use crate::report::Outcome;
+use crate::report::{self, Outcome};
 use crate::value;
 use anyhow::{Context, Result};
 use clap::ValueHint;
@@ -194,7 +194,7 @@ fn settings(args: &Args) -> Result<Settings> {
         memory: usize::try_from(args.memory).unwrap_or(usize::MAX),
         idle: args.idle.map(Duration::from_secs),
         tls,
-        log: Arc::new(|line| eprintln!("note: {line}")),
+        log: Arc::new(|line| report::note(line)),
         ..Settings::default()
     })
 }

@@ -94,7 +94,7 @@ impl Report {
             writeln!(out, "would take about {seconds} on a device of 200 MB a second")?;
         }
         for obstacle in &self.obstacles {
-            writeln!(out, "in the way: {obstacle}")?;
+            writeln!(out, "in the way: {}", text::visible(obstacle))?;
         }
         if !self.done {
             let bytes = self.smallest_blocks.saturating_mul(self.block_size);
