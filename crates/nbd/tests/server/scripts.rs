@@ -359,7 +359,7 @@ assert contexts == ['base:allocation'], contexts
 h.set_export_name('one')
 h.opt_go()
 assert h.get_size() == 1 << 20 and not h.is_read_only()
-assert h.get_block_size(nbd.SIZE_MINIMUM) == 512
+assert h.get_block_size(nbd.SIZE_MINIMUM) == 1
 extents = []
 h.block_status(1 << 20, 0, lambda name, at, found, error: extents.extend(found) or 0)
 assert extents == [1 << 20, 0], extents
