@@ -90,11 +90,14 @@ impl FileSystem {
         self.volume.is_live()
     }
 
-    /// Leaves the volume as an unmount does: everything in its place, nothing to replay. All
-    /// handles can read afterwards, and change nothing. Files without a name are freed, open or not.
+    /// Leaves the volume as an unmount does: everything in its place, nothing to replay. Changes
+    /// that other threads make meanwhile are refused, or part of what it leaves. All handles can
+    /// read afterwards, and change nothing. Files without a name are freed, open or not. Closing it
+    /// again does nothing.
     ///
     /// # Errors
-    /// Data of a file could not be written, then the file system is still open; the device failed.
+    /// Data of a file could not be written, then the file system is still open, and takes changes
+    /// again; the device failed.
     pub fn close(&self) -> Result<(), Error> {
         self.volume.close()
     }

@@ -57,8 +57,9 @@ mod busy;
 mod error;
 mod rank;
 
-// Buffers of metadata; free space counted, reserved, asked for.
+// Buffers of metadata; changes under way; free space counted, reserved, asked for.
 mod cache;
+mod changes;
 mod poison;
 mod space;
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod attributes;
+mod closing;
 mod damage;
 mod data;
 mod deep;

@@ -93,7 +93,7 @@ pub(crate) fn return_all(volume: &Volume) -> Result<(), Error> {
     if !volume.free_space().has_rooms() {
         return Ok(());
     }
-    let mut trans = Transaction::new(volume, None);
+    let mut trans = Transaction::new(volume, None, None);
     return_held(&mut trans)?;
     trans.commit(&mut [])
 }

@@ -22,6 +22,7 @@ impl Volume {
         if !self.is_live() || self.is_read_only() {
             return;
         }
+        let Ok(_change) = self.changes().begin() else { return };
         let waiting = {
             let mut state = inode.write();
             if state.core.mode == 0 {
@@ -46,7 +47,7 @@ impl Volume {
 /// The cluster of an inode could not be read; the volume is read-only.
 pub(crate) fn store_accessed(volume: &Volume) -> Result<(), Error> {
     for inode in volume.files().take_accessed() {
-        let mut trans = volume.begin_for(Work::Metadata)?;
+        let mut trans = volume.begin_accepted(volume.log_space().of(Work::Metadata))?;
         let mut inode = InodeGuard::new(&inode);
         // Another change may have stored it, and it may be gone.
         if inode.memory.accessed && inode.core.mode != 0 {

@@ -99,6 +99,7 @@ impl OpenFile {
             return self.write_direct(offset, &memory, range, now);
         }
         let volume = &*self.volume;
+        let _change = volume.changes().begin()?;
         let budget = &volume.files().budget;
         let unit = volume.geometry().block_size() as u64;
         let permit = (end.div_ceil(unit) - offset / unit) * unit;

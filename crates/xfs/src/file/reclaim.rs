@@ -36,11 +36,13 @@ pub(crate) fn reclaim(volume: &Volume, inode: &Arc<Inode>) -> Result<(), Error> 
     loop {
         // What writers and readers of its blocks have under way is done, and no more comes.
         let _frozen = locks.freeze_blocks();
-        let mut trans = volume.begin()?;
-        let mut inode = InodeGuard::new(inode);
-        if inode.core.mode == 0 {
+        // Looked at before the transaction: the thread that freed it may have closed the volume.
+        // Only the thread that holds its data locked frees it.
+        if inode.read().core.mode == 0 {
             return Ok(());
         }
+        let mut trans = volume.begin_accepted(volume.longest_log_bytes())?;
+        let mut inode = InodeGuard::new(inode);
         let number = inode.number;
         if inode.core.nlink != 0 {
             return Err(Error::Invalid(format!("inode {number} has a name and is not freed")));
@@ -71,8 +73,13 @@ pub(crate) fn free_orphans(volume: &Volume) -> Result<u64, Error> {
     for ag in (0..volume.geometry().ag_count).map(AgNumber) {
         // Each goes off its list, so the head is another one the next time.
         while let Some(number) = first_orphan(volume, ag)? {
-            // The list led to it.
-            reclaim(volume, &volume.inode(number).map_err(Error::into_damage)?)?;
+            match volume.inode(number) {
+                Ok(inode) => reclaim(volume, &inode)?,
+                // The thread that let go of it last has freed it meanwhile.
+                Err(Error::Stale { .. }) if first_orphan(volume, ag)? != Some(number) => continue,
+                // The list led to it.
+                Err(error) => return Err(error.into_damage()),
+            }
             count += 1;
         }
     }

@@ -49,23 +49,29 @@ impl Volume {
     }
 
     /// Leaves a live volume as an unmount does: data written back, files without a name freed,
-    /// everything in its place, nothing to replay. It can be read afterwards, not changed. Tickets
-    /// that wait are answered, and their callbacks have run, before it returns. No transaction may
-    /// be open in this thread.
+    /// everything in its place, nothing to replay. Changes of other threads are refused from the
+    /// call on, and those that were accepted before are part of what it leaves. It can be read
+    /// afterwards, not changed. Tickets that wait are answered, and their callbacks have run, before
+    /// it returns. No transaction may be open in this thread. Closing it again does nothing.
     ///
     /// # Errors
-    /// Data of a file could not be written, then the volume is still open; the device failed. The
-    /// journal holds all changes that were durable before.
+    /// Data of a file could not be written, then the volume is still open, and takes changes again;
+    /// the device failed. The journal holds all changes that were durable before.
     pub fn close(&self) -> Result<(), Error> {
         let Some(journal) = self.journal() else { return Ok(()) };
-        self.check_poison()?;
-        self.files().write_back_all(self)?;
-        trim_all(self)?;
-        store_accessed(self)?;
-        free_orphans(self)?;
-        journal.close(|superblock| {
-            self.counters()?.encode(superblock);
-            Ok(())
-        })
+        self.changes().close(|| {
+            self.check_poison()?;
+            self.files().write_back_all(self)?;
+            trim_all(self)?;
+            store_accessed(self)?;
+            free_orphans(self)?;
+            journal.close(|superblock| {
+                self.counters()?.encode(superblock);
+                Ok(())
+            })
+        })?;
+        // Without any lock: a callback may close the volume, too.
+        journal.drain_answers();
+        Ok(())
     }
 }

@@ -434,8 +434,12 @@ impl Journal {
         self.poison.set("it was closed");
         drop((gate, writer));
         self.poison("it was closed");
-        self.tickets.answers.drain();
         Ok(())
+    }
+
+    /// Waits until the callbacks of tickets have run that were answered before.
+    pub(crate) fn drain_answers(&self) {
+        self.tickets.answers.drain();
     }
 
     /// Ends the thread of the journal. Changes that are not durable by then are lost, and tickets

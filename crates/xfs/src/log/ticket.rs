@@ -71,9 +71,10 @@ impl SyncTicket {
 
     /// Calls `callback` with the answer, once: in this call if the answer is there already, else in
     /// a thread of the volume that does only that. No lock of the volume is held: the callback may
-    /// use the volume, draw tickets and wait for them. The next callback waits until it returns,
-    /// and so does the closing of the volume. A thread that drops the volume may find callbacks
-    /// still to come: the last reference to the volume may be that of a thread of its own.
+    /// use the volume, draw tickets, and wait for them or await them. The next callback waits until
+    /// it returns, and so does the closing of the volume; tasks that await tickets do not. A thread
+    /// that drops the volume may find callbacks still to come: the last reference to the volume may
+    /// be that of a thread of its own.
     pub fn on_complete(self, callback: impl FnOnce(Result<(), Error>) + Send + 'static) {
         let mut state = self.shared.state.lock();
         if let State::Done(answer) = &*state {

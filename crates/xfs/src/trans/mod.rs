@@ -17,6 +17,7 @@ mod store;
 
 use crate::busy::Crowd;
 use crate::cache::{BufferAddress, BufferRef, EditGuard};
+use crate::changes::Change;
 use crate::error::Error;
 use crate::format::{BufferKind, InodeCreateItem, IntentDone};
 use crate::geometry::Geometry;
@@ -47,10 +48,16 @@ pub struct Transaction<'v> {
     permit: Option<Permit<'v>>,
     /// The content for the journal besides buffers; stays empty on other volumes.
     notes: LogRecordHints,
+    /// Where it is a change of its own.
+    _change: Option<Change<'v>>,
 }
 
 impl<'v> Transaction<'v> {
-    pub(crate) fn new(volume: &'v Volume, permit: Option<Permit<'v>>) -> Self {
+    pub(crate) fn new(
+        volume: &'v Volume,
+        permit: Option<Permit<'v>>,
+        change: Option<Change<'v>>,
+    ) -> Self {
         Self {
             volume,
             joined: volume.take_joined_list(),
@@ -61,6 +68,7 @@ impl<'v> Transaction<'v> {
             low_on_space: false,
             permit,
             notes: LogRecordHints::default(),
+            _change: change,
         }
     }
 

@@ -17,6 +17,7 @@ pub use usage::Usage;
 
 use crate::busy::BusyExtents;
 use crate::cache::{BufferAddress, BufferRef, Cache};
+use crate::changes::Changes;
 use crate::error::Error;
 use crate::format::{
     AllocRecord, BufferKind, Counters, HeightLimit, Superblock, TreeGeometry, TreeHeights, TreeKind,
@@ -77,6 +78,7 @@ pub struct Volume {
     access: Access,
     recovery: Option<RecoveryReport>,
     poison: Arc<Poison>,
+    changes: Changes,
     /// Lists for the next transactions, kept to save allocations.
     joined_lists: CachePadded<Mutex<Vec<Vec<BufferRef>>>>,
     /// What the next generation of inodes on a live volume differs by.
@@ -157,6 +159,7 @@ impl Volume {
             access,
             recovery: None,
             poison: Arc::default(),
+            changes: Changes::default(),
             joined_lists: CachePadded::default(),
             generations: AtomicU64::new(0),
             next_directory_group: AtomicU32::new(0),
@@ -389,6 +392,11 @@ impl Volume {
     /// Fails if something failed before behind which nothing can be relied upon.
     pub(crate) fn check_poison(&self) -> Result<(), Error> {
         self.poison.check()
+    }
+
+    /// Changes under way, which the closing of the volume waits for.
+    pub(crate) const fn changes(&self) -> &Changes {
+        &self.changes
     }
 
     /// How much file data was read ahead of its readers since the volume was opened.

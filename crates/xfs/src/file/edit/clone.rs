@@ -224,7 +224,7 @@ fn mark_as_sharing(volume: &Volume, inode: &Arc<Inode>) -> Result<(), Error> {
     if inode.read().core.flags2.contains(InodeFlags2::REFLINK) {
         return Ok(());
     }
-    let trans = volume.begin()?;
+    let trans = volume.begin_accepted(volume.longest_log_bytes())?;
     let mut inode = InodeGuard::new(inode);
     inode.core.flags2 |= InodeFlags2::REFLINK;
     inode.touch();

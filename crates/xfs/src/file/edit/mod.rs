@@ -28,6 +28,7 @@ pub use preallocate::Size;
 use super::kind::check_kind;
 use crate::bmap;
 use crate::bmap::worst_case;
+use crate::changes::Change;
 use crate::error::Error;
 use crate::format::{AllocRecord, Extent, Timestamp};
 use crate::geometry::Geometry;
@@ -63,6 +64,8 @@ pub(super) struct FileEdit<'a> {
     /// Bios sent stay in the plug, for their neighbours in other files.
     plugged: bool,
     lock: DataLock,
+    /// Where it is a change of its own.
+    _change: Option<Change<'a>>,
 }
 
 /// One step: a transaction, and the inode.
@@ -79,17 +82,18 @@ impl<'a> FileEdit<'a> {
     ///
     /// # Errors
     /// The inode is something else, its data is on a realtime device, or it is one of the volume's
-    /// own files; it is gone; the device failed.
+    /// own files; it is gone; the volume was closed; the device failed.
     pub(super) fn begin_on(
         volume: &'a Volume,
         inode: &Arc<Inode>,
         lock: DataLock,
         now: Option<Timestamp>,
     ) -> Result<Self, Error> {
+        let change = volume.changes().begin()?;
         check_kind(volume, &inode.read())?;
         let lock = Self::send_dirty(volume, inode, lock)?;
         let edit = Self::plugged(volume, Arc::clone(inode), lock, Batch::new())?;
-        Ok(Self { plugged: false, now, ..edit })
+        Ok(Self { plugged: false, now, _change: Some(change), ..edit })
     }
 
     /// A file of a live volume whose dirty data is written back together with that of others, as a
@@ -106,8 +110,19 @@ impl<'a> FileEdit<'a> {
             (state.number, Arc::clone(state.locks()))
         };
         let plug = Plug::new(volume.cache().device());
-        let (now, stamped, plugged) = (None, false, true);
-        Ok(Self { volume, number, inode, locks, now, stamped, plug, writes, plugged, lock })
+        Ok(Self {
+            volume,
+            number,
+            inode,
+            locks,
+            now: None,
+            stamped: false,
+            plug,
+            writes,
+            plugged: true,
+            lock,
+            _change: None,
+        })
     }
 
     /// Ends the change; the data stays locked.
@@ -168,13 +183,18 @@ impl<'a> FileEdit<'a> {
 
     /// Begins a step that takes no blocks away from the file.
     fn begin(&self) -> Result<Step<'a>, Error> {
-        self.join(self.volume.begin()?, None)
+        self.join(self.transaction(self.volume.longest_log_bytes())?, None)
     }
 
     /// Begins a step that takes blocks away: when no thread reads any.
     fn begin_freeing(&self) -> Result<Step<'a>, Error> {
         let frozen = self.locks.freeze_blocks();
-        self.join(self.volume.begin()?, Some(frozen))
+        self.join(self.transaction(self.volume.longest_log_bytes())?, Some(frozen))
+    }
+
+    /// The transaction of a step, which takes at most `log_bytes` bytes of the journal.
+    fn transaction(&self, log_bytes: usize) -> Result<Transaction<'a>, Error> {
+        self.volume.begin_accepted(log_bytes)
     }
 
     /// Makes a transaction a step of this file.

@@ -191,7 +191,7 @@ impl<'a> FileEdit<'a> {
     /// Begins a step that changes these extents, with the locks of all their groups.
     fn begin_with(&self, room: &StepLimits, extents: &[Extent]) -> Result<Step<'a>, Error> {
         let frozen = self.locks.freeze_blocks();
-        let mut step = self.join(self.volume.begin_sized(room.bytes)?, Some(frozen))?;
+        let mut step = self.join(self.transaction(room.bytes)?, Some(frozen))?;
         let split = |extent: &Extent| self.geometry().split_block(extent.start).0;
         let mut groups: Vec<AgNumber> = extents.iter().map(split).collect();
         bmap::tree_groups(self.volume, &step.inode, ForkKind::Data, &mut groups)?;
