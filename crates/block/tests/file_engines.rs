@@ -11,7 +11,7 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use tempfile::TempDir;
 use undercroft_block::{
     Batch, Bio, BlockDevice, Buffer, BufferPool, CompletionQueue, Engine, FileDevice, FileOptions,
-    NullDevice, NullOptions, Plug, PlugThreshold, QueueOptions, Reason, Sector, flush, read_buffer,
+    NullDevice, NullOptions, Plug, PlugThreshold, QueueOptions, Reason, Sector, flush,
     write_all_at,
 };
 
@@ -98,22 +98,15 @@ fn the_engine_asked_for_is_used() {
 }
 
 #[test]
-fn beyond_the_end_of_the_file_there_are_zeroes() {
+fn the_last_sector_ends_with_zeroes() {
     for options in ways() {
         let scratch = Scratch::new();
-        let device = open(&scratch.write(&[7; 700]), &options);
-        assert_eq!(device.capacity(), Sector(2));
-        drop(device);
-        let device = open(&scratch.write(&[7; 3 * BLOCK]), &options);
-        let other = File::options().write(true).open(scratch.path()).unwrap();
-        other.set_len(BLOCK as u64 + 100).unwrap();
-        let found = read(&device, 0, 3 * BLOCK);
-        assert_eq!(found[..], [&[7; BLOCK + 100][..], &[0; 2 * BLOCK - 100]].concat());
-        assert_eq!(read_buffer(&*device, Sector(16), BLOCK).unwrap()[..], [0; BLOCK]);
-        // Writing brings back the bytes that were cut off.
-        write(&device, 16, filled(BLOCK, 8));
-        assert_eq!(read(&device, 16, BLOCK)[..], [8; BLOCK]);
-        assert_eq!(fs::metadata(scratch.path()).unwrap().len(), 3 * BLOCK as u64);
+        let device = open(&scratch.write(&[7; BLOCK + 700]), &options);
+        assert_eq!(device.capacity(), Sector(10));
+        if !options.direct {
+            assert_eq!(read(&device, 8, 1024)[..], [&[7; 700][..], &[0; 324]].concat());
+        }
+        assert_eq!(read(&device, 0, BLOCK)[..], [7; BLOCK]);
     }
 }
 
@@ -284,5 +277,28 @@ fn direct_transfers_refuse_unaligned_ranges() {
         assert!(matches!(error.reason, Reason::Misaligned { .. }), "{error:?}");
         write_all_at(&*device, Sector(0), &[8; BLOCK]).unwrap();
         assert_eq!(fs::read(scratch.path()).unwrap()[..BLOCK], [8; BLOCK]);
+    }
+}
+
+/// A file that another program cuts has not become one of zeroes.
+#[test]
+fn what_was_cut_off_a_file_is_an_error() {
+    for options in ways() {
+        let scratch = Scratch::new();
+        let path = scratch.write(&[7; 16 * BLOCK]);
+        let device = open(&path, &options);
+        File::options().write(true).open(&path).unwrap().set_len(6 * BLOCK as u64).unwrap();
+        assert_eq!(read(&device, 0, BLOCK)[..], [7; BLOCK], "{:?}", options.engine);
+        for (sector, length) in [(40, 2 * BLOCK), (64, BLOCK), (120, BLOCK)] {
+            let (bio, waiter) = Bio::read(Sector(sector), filled(length, 0xee)).waited();
+            Plug::new(&device).submit(bio);
+            let error = waiter.wait().result.unwrap_err();
+            let why = error.io_error().unwrap().to_string();
+            assert!(why.contains("it was cut while it was open"), "{why}");
+        }
+        // Writing brings back the bytes that were cut off.
+        write(&device, 120, filled(BLOCK, 8));
+        assert_eq!(read(&device, 120, BLOCK)[..], [8; BLOCK]);
+        assert_eq!(fs::metadata(&path).unwrap().len(), 16 * BLOCK as u64);
     }
 }

@@ -114,3 +114,21 @@ fn a_device_that_fails_makes_the_mount_read_only() {
     mounted.unmount();
     below.unmount();
 }
+
+/// What another program cuts off an image reads as an error, and not as zeroes.
+#[test]
+fn an_image_that_is_cut_is_an_error() {
+    let volume = Volume::new();
+    let mounted = volume.mount(&[]);
+    fs::write(mounted.path("file"), vec![7; 128 << 20]).unwrap();
+    mounted.unmount();
+    let mounted = volume.mount(&["-o", "ro"]);
+    let file = File::open(mounted.path("file")).unwrap();
+    File::options().write(true).open(volume.image()).unwrap().set_len(64 << 20).unwrap();
+    let mut bytes = [0; 4096];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    let read = file.read_exact_at(&mut bytes, 100 << 20);
+    assert_eq!(read.unwrap_err().raw_os_error(), Some(Errno::IO.raw_os_error()));
+    drop(file);
+    mounted.unmount_only();
+}

@@ -72,6 +72,30 @@ fn bytes_of_a_qcow2_are_served_when_asked_for() {
     assert!(info.contains("\"virtual-size\": 1073741824"), "{info}");
 }
 
+/// What another program cuts off a file reads as an error, and not as a hole of zeroes.
+#[test]
+fn what_is_cut_off_a_served_file_is_an_error() {
+    let home = tempfile::tempdir().unwrap();
+    let disk = disk(home.path());
+    let script = format!(
+        "truncate -s 8M '{disk}'
+        qemu-io -f raw -c 'read 4M 1M' \"$NBD_URI\" || exit 20
+        qemu-io -f raw -c 'read 32M 1M' \"$NBD_URI\" && exit 21
+        qemu-io -f raw -c 'read 7M 2M' \"$NBD_URI\" && exit 22
+        nbdcopy \"$NBD_URI\" '{disk}.copy' && exit 23
+        nbdinfo --map \"$NBD_URI\""
+    );
+    let output = program().args(["serve", &disk, "--exec", "sh", "-c", &script]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}: {said}", output.status);
+    assert!(said.contains("Input/output error"), "{said}");
+    let map: Vec<&str> = said.lines().rev().take(2).map(str::trim).collect();
+    assert_eq!(map.len(), 2, "{said}");
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(words(map[1]), ["0", "8388608", "3", "hole,zero"], "{said}");
+    assert_eq!(words(map[0]), ["8388608", "92274688", "0", "data"], "{said}");
+}
+
 /// What a volume says is free can be overwritten, and nothing of the volume is missing.
 #[test]
 fn free_space_of_a_volume_is_free() {

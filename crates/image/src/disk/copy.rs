@@ -73,8 +73,14 @@ fn next_data(file: &File, path: &Path, at: u64, length: u64) -> Result<Option<u6
     }
     match seek(file, SeekFrom::Data(at)) {
         Ok(start) => Ok((start < length).then_some(start)),
-        // Nothing but a hole follows.
-        Err(Errno::NXIO) => Ok(None),
+        // Nothing but a hole follows, or the file has become shorter.
+        Err(Errno::NXIO) => match file.metadata() {
+            Ok(metadata) if metadata.len() < length => {
+                let path = path.to_owned();
+                Err(DiskError::Changed { path, expected: length, found: metadata.len() })
+            }
+            _ => Ok(None),
+        },
         // Block devices and some file systems know no holes.
         Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(Some(at)),
         Err(error) => Err(DiskError::Source {

@@ -22,7 +22,14 @@ pub(crate) fn data_ranges(fd: impl AsFd, size: u64) -> Result<Option<Vec<DataRan
     while position < size {
         let start = match seek(&fd, SeekFrom::Data(position)) {
             Ok(start) => start.min(size),
-            Err(Errno::NXIO) => break,
+            // A hole up to the end of the file. If that has moved below `size`, reading will say so.
+            Err(Errno::NXIO) => {
+                let end = seek(&fd, SeekFrom::End(0))?;
+                if !add(&mut ranges, end.max(position), size) {
+                    return Ok(None);
+                }
+                break;
+            }
             Err(Errno::INVAL) => return Ok(Some(vec![DataRange { offset: 0, length: size }])),
             Err(error) => return Err(error),
         };
@@ -105,5 +112,14 @@ mod tests {
         assert_eq!(found(MAX_FILE_SIZE, &[]), []);
         assert_eq!(found(last, &[last - 1]), [page(last - 4096)]);
         assert_eq!(found(1 << 40, &[5]), [page(0)]);
+    }
+
+    #[test]
+    fn what_was_cut_off_is_no_hole() {
+        let file = memfd_create("cut", MemfdFlags::CLOEXEC).unwrap();
+        ftruncate(&file, 65_536).unwrap();
+        let cut = DataRange { offset: 65_536, length: 4096 };
+        assert_eq!(data_ranges(&file, 65_536 + 4096), Ok(Some(vec![cut])));
+        assert_eq!(data_ranges(&file, 65_536), Ok(Some(Vec::new())));
     }
 }

@@ -83,6 +83,9 @@ impl Default for FileOptions {
 /// other programs that write to the file, and what other machines do with a shared disk; on a file
 /// system that has no locks, neither are other users of this library.
 ///
+/// If another program makes the file shorter, reads behind its new end fail. A write there makes it
+/// longer again, and what lies between is zeroes.
+///
 /// Dropping it answers everything submitted and stops its threads; it does not flush.
 pub struct FileDevice {
     file: Arc<OpenFile>,

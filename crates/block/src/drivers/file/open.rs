@@ -187,6 +187,20 @@ impl OpenFile {
         Sector(self.capacity.load(Ordering::Acquire))
     }
 
+    /// What a read is to find at `end`, where the file ends: its last sector, which may be there in part,
+    /// or nothing. If it ends before, it was cut while it was open, and zeroes would be wrong data.
+    pub(super) fn expect_end(&self, end: u64) -> io::Result<()> {
+        let sectors = self.capacity();
+        if Sector::covering(end) >= sectors {
+            return Ok(());
+        }
+        let what = format!(
+            "the file ends at byte {end}, in front of sector {sectors} where it ended before: it was cut \
+             while it was open"
+        );
+        Err(io::Error::new(io::ErrorKind::UnexpectedEof, what))
+    }
+
     /// Unit of offsets and lengths in bytes; 1 if any will do.
     pub(super) fn block(&self) -> u64 {
         self.direct.map_or(1, |direct| direct.offset.into())

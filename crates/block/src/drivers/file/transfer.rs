@@ -25,11 +25,11 @@ const WRITE_BYTES: usize = 128 << 10;
 
 /// Does what `request` asks, which lies inside the device.
 pub(super) fn execute(device: &OpenFile, request: &mut Request) -> Result<(), Failure> {
-    let (file, block) = (device.file(), device.block());
+    let file = device.file();
     let offset = request.sector().0 * SECTOR_SIZE;
     let durable = request.is_force_unit_access();
     match request.operation() {
-        Operation::Read => return read(file, offset, request, block),
+        Operation::Read => return read(device, offset, request),
         Operation::Write => return write(device, offset, request, durable),
         Operation::WriteZeroes => write_zeroes(device, offset, request.length())?,
         Operation::Discard => discard(device, offset, request.length())?,
@@ -42,9 +42,9 @@ pub(super) fn execute(device: &OpenFile, request: &mut Request) -> Result<(), Fa
     Ok(())
 }
 
-/// Fills the memory of `request`; beyond the end of the file with zeroes. `block` is the unit of
-/// direct I/O, or 1.
-fn read(file: &File, offset: u64, request: &mut Request, block: u64) -> Result<(), Failure> {
+/// Fills the memory of `request`; beyond the end of the file with zeroes.
+fn read(device: &OpenFile, offset: u64, request: &mut Request) -> Result<(), Failure> {
+    let (file, block) = (device.file(), device.block());
     let mut slices: SmallVec<[IoSliceMut<'_>; 16]> =
         request.scatter().map(IoSliceMut::new).collect();
     let mut rest = &mut slices[..];
@@ -62,6 +62,9 @@ fn read(file: &File, offset: u64, request: &mut Request, block: u64) -> Result<(
                 IoSliceMut::advance_slices(&mut rest, bytes);
                 // Direct I/O goes on only at whole blocks; part of one is all that the file has.
                 if bytes == 0 || !done.is_multiple_of(block) {
+                    device
+                        .expect_end(offset + done)
+                        .map_err(|error| Failure { done, reason: error.into() })?;
                     rest.iter_mut().for_each(|slice| slice.fill(0));
                     return Ok(());
                 }

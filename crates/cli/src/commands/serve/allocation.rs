@@ -21,6 +21,13 @@ impl FileAllocation {
         Ok(Self { file: File::open(path)?, start })
     }
 
+    /// Where the file ends now, in sectors of the export. What is behind it was cut off: no hole, as
+    /// reading says.
+    fn end(&self) -> u64 {
+        let bytes = self.file.metadata().map_or(0, |metadata| metadata.len());
+        bytes.next_multiple_of(SECTOR_SIZE).saturating_sub(self.start)
+    }
+
     /// The next place of data or of a hole, from `offset` of the export on; none if there is none
     /// before the end of the file.
     fn next(&self, offset: u64, data: bool) -> Result<Option<u64>, Errno> {
@@ -43,8 +50,8 @@ impl Extents for FileAllocation {
         let hole = (AllocationFlags::HOLE | AllocationFlags::ZERO).bits();
         let rest = end - offset;
         // Where the file system does not tell, all may be data.
-        let data =
-            self.next(offset, true).unwrap_or(Some(offset)).unwrap_or(end).clamp(offset, end);
+        let data = self.next(offset, true).unwrap_or(Some(offset));
+        let data = data.unwrap_or_else(|| self.end()).clamp(offset, end);
         // A sector that is data in part is data.
         let empty = if data == end { rest } else { (data - offset) / SECTOR_SIZE * SECTOR_SIZE };
         if empty > 0 {

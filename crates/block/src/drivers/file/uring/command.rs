@@ -6,7 +6,7 @@ use io_uring::{opcode, squeue, types};
 use rustix::io::Errno;
 
 use crate::bio::Operation;
-use crate::drivers::file::open::MAX_SEGMENTS;
+use crate::drivers::file::open::{MAX_SEGMENTS, OpenFile};
 use crate::drivers::file::transfer::is_unsupported;
 use crate::memory::{Arena, Segment};
 use crate::request::{Failure, Request};
@@ -27,6 +27,8 @@ pub(super) struct Target {
     pub(super) arena: Option<Arc<Arena>>,
     /// Unit of offsets and lengths in bytes; 1 if any will do.
     pub(super) block: u64,
+    /// The file.
+    pub(super) file: Arc<OpenFile>,
 }
 
 /// The work of the next entry of a request.
@@ -198,7 +200,9 @@ impl Work {
         match self.step {
             Step::Transfer | Step::PlainZeroes => {
                 if self.request.operation() == Operation::Read {
-                    self.read(bytes, target.block);
+                    if let Err(failure) = self.read(bytes, target) {
+                        return Some(Err(failure));
+                    }
                 } else if !self.wrote(bytes, target.block) {
                     return Some(Err(Errno::IO.into()));
                 }
@@ -225,10 +229,15 @@ impl Work {
     }
 
     /// Counts bytes read; at the end of the file the rest becomes zeroes.
-    fn read(&mut self, bytes: u64, block: u64) {
+    fn read(&mut self, bytes: u64, target: &Target) -> Result<(), Failure> {
         self.done += bytes;
         // Direct I/O goes on only at whole blocks; part of one is all that the file has.
-        if bytes == 0 || !self.done.is_multiple_of(block) {
+        if bytes == 0 || !self.done.is_multiple_of(target.block) {
+            let (done, start) = (self.done, self.request.sector().0 * SECTOR_SIZE);
+            target
+                .file
+                .expect_end(start + done)
+                .map_err(|error| Failure { done, reason: error.into() })?;
             let mut skip = self.done;
             for piece in self.request.scatter() {
                 let here = skip.min(piece.len() as u64);
@@ -238,6 +247,7 @@ impl Work {
             }
             self.done = self.request.length();
         }
+        Ok(())
     }
 
     /// Counts bytes written, of which direct I/O must repeat those of a block that is not full.

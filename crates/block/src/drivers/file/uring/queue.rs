@@ -63,7 +63,8 @@ impl UringQueue {
         let entries = context.depth.saturating_add(SPARE_ENTRIES);
         let ring = Ring::open(entries, driver.polled)?;
         ring.register_file(driver.file.file())?;
-        let target = Target { arena: None, block: driver.file.block() };
+        let file = Arc::clone(&driver.file);
+        let target = Target { arena: None, block: file.block(), file };
         let wakeup = Wakeup::new()?;
         // A thread that is stuck in a transfer could neither stop it nor start others.
         let flags = match driver.file.blocks_submitters() {
