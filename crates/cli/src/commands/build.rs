@@ -87,7 +87,9 @@ pub(super) struct Args {
     free: Option<Free>,
 
     /// The volume will be grown to this size once it is in use, with xfs_growfs or
-    /// systemd-growfs: the same as --log-size auto:SIZE. It sets nothing else.
+    /// systemd-growfs. Its journal and its allocation groups are as long as those of a volume of
+    /// that size, so it has few of them then. A small one is a single group until it has grown,
+    /// which xfs_repair looks at with -o force_geometry.
     #[arg(long, value_name = "SIZE", value_parser = value::size, conflicts_with = "log_size")]
     grow_on_boot: Option<u64>,
 
@@ -308,6 +310,7 @@ fn options(args: &Args, image: &Description) -> Result<PackOptions> {
     let mut volume = args.format.options(0, Uuid::nil())?;
     if let Some(size) = args.grow_on_boot {
         volume.log_size = Some(mkfs::usual_log_size(&volume, size)?);
+        volume.grown_size = Some(size);
     }
     Ok(PackOptions {
         source_options,

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use undercroft_judges::mount::Access;
 use undercroft_judges::random::{Options, random_tree};
 use undercroft_judges::{LoopMount, Scratch, Xfsprogs, kernel, rounds};
 use undercroft_xfs::Volume;
+use undercroft_xfs::check::{CheckOptions, check};
 use undercroft_xfs::mkfs::{self, Feature, MkfsError, Preset};
 
 use crate::archive_writer::ArchiveWriter;
@@ -183,6 +185,57 @@ fn fill_by_kernel(image: &Path) {
         fs::remove_file(path).unwrap();
     }
     mount.unmount().unwrap();
+}
+
+#[test]
+fn a_volume_that_will_grow_has_no_more_groups_then_than_one_made_so() {
+    if !kernel::available_or_report("image::sizes::a_volume_that_will_grow") {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let tree = home.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    fs::write(tree.join("file"), vec![1; 3_000_000]).unwrap();
+    let newest = Xfsprogs::newest().unwrap();
+    for (grown, count) in [(100 << 30, None), (1 << 40, None), (100 << 30, Some(9))] {
+        let mut options = options(&tree, &home.path().join("image"));
+        options.force = true;
+        options.volume.grown_size = Some(grown);
+        options.volume.ag_count = count;
+        let made = home.path().join("made");
+        let groups = |image: &Path| {
+            newest.db(image, &["sb 0", "p agcount agblocks"]).unwrap().replace(' ', "")
+        };
+        let arguments: Vec<String> = count.iter().map(|n| format!("-dagcount={n}")).collect();
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        newest.mkfs(&made, grown, &arguments).unwrap();
+        let summary = assert_built(&options, &tree);
+        assert!(summary.image_bytes < 200 * MIB, "{summary:?}");
+        let image = image_of(&options);
+        assert_our_check_is_clean(image);
+        fs::File::options().write(true).open(image).unwrap().set_len(grown).unwrap();
+        let mount = LoopMount::new(image, Access::ReadWrite, &[]).unwrap();
+        let done = Command::new("xfs_growfs").arg("-d").arg(mount.path()).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        fs::write(mount.join("more"), vec![2; 3_000_000]).unwrap();
+        mount.unmount().unwrap();
+        assert_eq!(groups(image), groups(&made), "{grown}, {count:?}");
+        newest.repair_check(image).unwrap();
+        assert_our_check_is_clean(image);
+        let mount = LoopMount::new(image, Access::ReadOnly, &[]).unwrap();
+        assert_eq!(fs::read(mount.join("file")).unwrap(), vec![1; 3_000_000]);
+        mount.unmount().unwrap();
+    }
+}
+
+/// Fails the test if our own check finds anything.
+#[track_caller]
+fn assert_our_check_is_clean(image: &Path) {
+    let device = Arc::new(FileDevice::open(image, true).unwrap());
+    let mut found = Vec::new();
+    check(device, &CheckOptions::default(), &mut |finding| found.push(finding.to_string()))
+        .unwrap();
+    assert!(found.is_empty(), "{found:#?}");
 }
 
 #[test]

@@ -34,7 +34,9 @@ pub(super) fn choose(
     stripe: Stripe,
     limit: Option<u32>,
 ) -> Result<Groups, MkfsError> {
-    let blocks = options.size >> block_log;
+    // The length of a group follows from the size that there will be, the number from that there is.
+    let bytes = options.size.max(options.grown_size.unwrap_or(0));
+    let blocks = bytes >> block_log;
     let (min, max) = (MIN_AG_BYTES >> block_log, MAX_AG_BYTES >> block_log);
     let mut spread = false;
     let size = match (options.ag_count, options.ag_size) {
@@ -52,19 +54,19 @@ pub(super) fn choose(
             range("number of groups", count.into(), fewest, most, "groups")?;
             blocks.div_ceil(u64::from(count))
         }
-        (None, Some(bytes)) => {
-            let most = MAX_AG_BYTES.min(options.size);
-            range("group size", bytes, MIN_AG_BYTES, most, "bytes")?;
+        (None, Some(wanted)) => {
+            let most = MAX_AG_BYTES.min(bytes);
+            range("group size", wanted, MIN_AG_BYTES, most, "bytes")?;
             let block_size = 1 << block_log;
-            if bytes % block_size != 0 {
+            if wanted % block_size != 0 {
                 return Err(MkfsError::Multiple {
                     option: "group size",
-                    value: bytes,
+                    value: wanted,
                     unit: "block size",
                     size: block_size,
                 });
             }
-            bytes >> block_log
+            wanted >> block_log
         }
         (None, None) => {
             spread = true;
@@ -75,9 +77,9 @@ pub(super) fn choose(
     if spread && size < blocks {
         size = spread_headers(size, stripe, min);
     }
-    let mut count = blocks.div_ceil(size);
-    let mut used = blocks;
-    if count > 1 && blocks - (count - 1) * size < min {
+    let mut used = options.size >> block_log;
+    let mut count = used.div_ceil(size);
+    if count > 1 && used - (count - 1) * size < min {
         count -= 1;
         used = count * size;
     }
@@ -171,6 +173,22 @@ mod tests {
         assert_eq!(default(9 * GIB, striped), (16, 147_440));
         assert_eq!(default(513 * GIB, striped), (32, 4_202_480));
         assert_eq!(default(TIB, striped), (32, 8_388_592));
+    }
+
+    #[test]
+    fn volumes_that_will_grow_have_the_groups_of_their_size_then() {
+        let groups = |size, grown_size| {
+            let options = MkfsOptions { grown_size, ..MkfsOptions::new(size, Uuid::nil()) };
+            let Groups { blocks, ag_blocks, ag_count } =
+                choose(&options, 12, Stripe::default(), None).unwrap();
+            (blocks << 12, ag_blocks, ag_count)
+        };
+        assert_eq!(groups(300 * MIB, Some(100 * GIB)), (300 * MIB, 6_553_600, 1));
+        assert_eq!(groups(30 * GIB, Some(100 * GIB)), (30 * GIB, 6_553_600, 2));
+        // As always, a last group that would be too short is left out.
+        assert_eq!(groups(25 * GIB + MIB, Some(100 * GIB)), (25 * GIB, 6_553_600, 1));
+        assert_eq!(groups(GIB, Some(GIB)), groups(GIB, None));
+        assert_eq!(groups(GIB, Some(300 * MIB)), groups(GIB, None));
     }
 
     #[test]

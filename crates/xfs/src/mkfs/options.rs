@@ -8,6 +8,9 @@ use uuid::Uuid;
 pub struct MkfsOptions {
     /// Length of the volume; the part behind the last whole block is not used.
     pub size: u64,
+    /// Length that the volume will be grown to. Its groups are as long as those of a volume of that
+    /// length, which `ag_count` and `ag_size` are about as well: a small volume is one short group.
+    pub grown_size: Option<u64>,
     /// Block size: 1024 to 65536, a power of two.
     pub block_size: u32,
     /// Sector size: 512 or 4096.
@@ -44,6 +47,7 @@ impl MkfsOptions {
     pub const fn new(size: u64, uuid: Uuid) -> Self {
         Self {
             size,
+            grown_size: None,
             block_size: 4096,
             sector_size: 512,
             inode_size: 512,

@@ -82,12 +82,13 @@ fn attempt(options: &MkfsOptions) -> Result<Superblock, MkfsError> {
     let mut superblock = sizes::superblock(options)?;
     let stripe = Stripe { unit: superblock.stripe_unit, width: superblock.stripe_width };
     let block_log = u32::from(superblock.block_log);
-    let automatic = is_automatic(options);
+    // Groups of the size to come are as long as they are to be.
+    let automatic = is_automatic(options) && options.grown_size.is_none();
     let mut limit = None;
     loop {
         let groups = groups::choose(options, block_log, stripe, limit)?;
         apply_groups(&mut superblock, groups);
-        match place_log(&mut superblock, options.log_size) {
+        match place_log(&mut superblock, options) {
             Err(MkfsError::LogTooLarge { needed, .. })
                 if automatic && groups.ag_count > fewest_groups(&superblock, needed) =>
             {
@@ -119,7 +120,8 @@ fn fewest_groups(superblock: &Superblock, needed: u64) -> u32 {
 /// # Errors
 /// Such a volume cannot be.
 pub fn usual_log_size(options: &MkfsOptions, size: u64) -> Result<u64, MkfsError> {
-    let planned = plan(&MkfsOptions { size, log_size: None, ..options.clone() })?;
+    let options = MkfsOptions { size, grown_size: None, log_size: None, ..options.clone() };
+    let planned = plan(&options)?;
     Ok(u64::from(planned.log_blocks) << planned.block_log)
 }
 
@@ -153,10 +155,12 @@ fn apply_groups(superblock: &mut Superblock, groups: Groups) {
 }
 
 /// Chooses size and place of the log: the middle group, behind the static blocks.
-fn place_log(superblock: &mut Superblock, wanted: Option<u64>) -> Result<(), MkfsError> {
+fn place_log(superblock: &mut Superblock, options: &MkfsOptions) -> Result<(), MkfsError> {
     let geometry = superblock.geometry();
     let block_size = 1_u64 << superblock.block_log;
-    let group = AgNumber(superblock.ag_count / 2);
+    // Of groups that are longer than the volume needs, the last may be too short for the log.
+    let short_groups = u32::from(options.grown_size.is_some());
+    let group = AgNumber((superblock.ag_count - short_groups) / 2);
     let length = geometry.ag_length(group);
     let layout = StaticLayout::new(&geometry);
     let unit = match superblock.log_stripe_unit {
@@ -181,7 +185,7 @@ fn place_log(superblock: &mut Superblock, wanted: Option<u64>) -> Result<(), Mkf
         let needed = least;
         return Err(MkfsError::LogTooLarge { needed, room: most, group: length, block_size });
     }
-    let blocks = match wanted {
+    let blocks = match options.log_size {
         Some(bytes) => {
             let blocks = bytes.div_ceil(block_size).next_multiple_of(unit);
             if blocks > most && blocks <= limit {
