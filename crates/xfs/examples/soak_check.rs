@@ -7,8 +7,9 @@
 #[path = "../tests/fields/mod.rs"]
 mod fields;
 
-use fields::{Difference, Fields};
+use fields::{Difference, Fields, old_volume};
 use std::error::Error;
+use std::path::Path;
 use undercroft_judges::damage::volume;
 
 fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
@@ -18,15 +19,33 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         [rounds, seed, all] if all == "--all" => (rounds, seed, true),
         _ => return Err("usage: soak_check ROUNDS SEED [--all]".into()),
     };
-    let (directory, image) = volume()?;
-    let fields = Fields::new(&image)?;
-    println!("{} fields", fields.count());
+    let mut unknown = 0;
+    for (directory, image) in [volume()?, old_volume()?] {
+        let fields = Fields::new(&image)?;
+        println!("{} fields", fields.count());
+        unknown += compare(&fields, directory.path(), rounds.parse()?, seed.parse()?, all)?;
+    }
+    if unknown == 0 {
+        Ok(())
+    } else {
+        Err("add them to CONTRIBUTING.md, or repair the check".into())
+    }
+}
+
+/// Compares both judges; the number of unknown differences.
+fn compare(
+    fields: &Fields,
+    directory: &Path,
+    rounds: u64,
+    seed: u64,
+    all: bool,
+) -> Result<usize, Box<dyn Error + Send + Sync>> {
     let tell = |difference: &Difference| {
         if all || !difference.is_known {
             println!("{}{difference}", if difference.is_known { "known: " } else { "" });
         }
     };
-    let outcome = fields.compare(directory.path(), rounds.parse()?, seed.parse()?, &tell)?;
+    let outcome = fields.compare(directory, rounds, seed, &tell)?;
     let unknown = outcome.differences.iter().filter(|it| !it.is_known).count();
     println!(
         "{} volumes compared, {} refused by both, {} known differences, {unknown} unknown",
@@ -34,9 +53,5 @@ fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
         outcome.refused,
         outcome.differences.len() - unknown
     );
-    if unknown == 0 {
-        Ok(())
-    } else {
-        Err("add them to CONTRIBUTING.md, or repair the check".into())
-    }
+    Ok(unknown)
 }

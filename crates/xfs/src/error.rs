@@ -92,9 +92,9 @@ pub enum Error {
         what: String,
     },
 
-    /// The journal holds something that cannot be replayed.
+    /// The journal holds something that cannot be replayed, or does not end where it can go on.
     #[error(
-        "the journal cannot be replayed: record at cycle {}, block {}: {what}",
+        "the journal cannot be used: record at cycle {}, block {}: {what}",
         lsn.cycle(), lsn.block()
     )]
     Journal {

@@ -4,11 +4,19 @@
 mod common;
 
 use common::{check_image, describe};
+use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 use std::thread;
+use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::damage::{CORPUS, Damage, volume};
-use undercroft_judges::{Xfsprogs, image, kernel};
+use undercroft_judges::mount::Access;
+use undercroft_judges::{LoopMount, Xfsprogs, image, kernel};
+use undercroft_xfs::Volume;
 use undercroft_xfs::check::{Finding, Severity};
+use undercroft_xfs::maintain::{self, ShrinkOptions, ShrinkTarget};
+use undercroft_xfs::recovery::recover;
+use undercroft_xfs::volume::LiveOptions;
 
 /// Damages that `xfs_repair -n` is silent about.
 const SILENT: &[Damage] = &[
@@ -114,4 +122,94 @@ fn a_free_inode_is_on_no_list() {
         describe(&findings),
         "  inode 150: inode next_unlinked: is 140, but the inode is on no list"
     );
+}
+
+/// The journal in the bytes of an image.
+struct Journal {
+    range: Range<usize>,
+    /// The last record: a header and a block.
+    last: usize,
+}
+
+impl Journal {
+    const RECORD: usize = 1024;
+
+    fn find(image: &Path, bytes: &[u8]) -> Self {
+        let volume = Volume::open(Arc::new(FileDevice::open(image, true).unwrap())).unwrap();
+        let geometry = volume.geometry();
+        let start = geometry.sector(geometry.log_start).0 as usize * 512;
+        let range = start..start + ((geometry.log_blocks as usize) << geometry.block_log);
+        let cycle = |at: &usize| bytes[*at..].starts_with(&[0xfe, 0xed, 0xba, 0xbe, 0, 0, 0, 1]);
+        let last = range.clone().step_by(512).filter(cycle).next_back().unwrap();
+        Self { range, last }
+    }
+
+    /// Changes a field of the last record, whose checksum is made right again.
+    fn set(&self, bytes: &mut [u8], offset: usize, value: &[u8]) {
+        let record = &mut bytes[self.last..self.last + Self::RECORD];
+        record[offset..offset + value.len()].copy_from_slice(value);
+        record[32..36].fill(0);
+        let crc = crc32c::crc32c_append(crc32c::crc32c(&record[..328]), &record[512..]);
+        record[32..36].copy_from_slice(&crc.to_le_bytes());
+    }
+
+    /// What kernels refuse, or `xfs_repair` alone.
+    fn contradict(&self, name: &str, bytes: &mut [u8]) {
+        let last_block = self.range.end - 512;
+        match name {
+            "zeroes" => bytes[self.range.clone()].fill(0),
+            "cycle" => self.set(bytes, 4, &[0, 0, 0, 2]),
+            "tail" => self.set(bytes, 24, &[0; 8]),
+            "last block" => bytes[last_block + 3] = 2,
+            "first block" => bytes[self.range.start + 7] = 2,
+            _ => self.set(bytes, 320, &[0; 4]),
+        }
+    }
+}
+
+/// What was written behind such a journal could not be mounted.
+#[test]
+fn a_journal_that_contradicts_itself_is_seen_and_not_continued() {
+    if !kernel::available_or_report("xfs::check::a_journal_that_contradicts_itself") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let (image, copy) = (directory.path().join("image"), directory.path().join("copy"));
+    let newest = Xfsprogs::newest().unwrap();
+    newest.mkfs(&image, 64 << 20, &[]).unwrap();
+    for name in ["file", "another"] {
+        let mount = LoopMount::new(&image, Access::ReadWrite, &[]).unwrap();
+        std::fs::write(mount.join(name), name).unwrap();
+        mount.unmount().unwrap();
+    }
+    let pristine = std::fs::read(&image).unwrap();
+    let journal = Journal::find(&image, &pristine);
+    let mounts = |bytes: &[u8]| {
+        std::fs::write(&copy, bytes).unwrap();
+        LoopMount::new(&copy, Access::ReadWrite, &[]).map(|mount| mount.unmount().unwrap()).is_ok()
+    };
+    assert!(mounts(&pristine));
+    for name in ["zeroes", "cycle", "tail", "last block", "first block", "size"] {
+        let mut bytes = pristine.clone();
+        journal.contradict(name, &mut bytes);
+        std::fs::write(&copy, &bytes).unwrap();
+        assert!(newest.repair_check(&copy).is_err() || !mounts(&bytes), "{name}: all accept it");
+        std::fs::write(&copy, &bytes).unwrap();
+        let (report, findings) = check_image(&copy).unwrap();
+        assert!(!report.is_clean(), "{name}: {report:?}");
+        assert!(describe(&findings).contains("volume: log"), "{name}: {}", describe(&findings));
+        if name == "size" {
+            // Of no use to the records that follow.
+            continue;
+        }
+        let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(&copy, false).unwrap());
+        Volume::open_live(Arc::clone(&device), &LiveOptions::default()).unwrap_err();
+        let half =
+            ShrinkOptions { target: ShrinkTarget::Bytes(32 << 20), keep_inode_numbers: false };
+        let refused = maintain::shrink(&device, half, &mut |_, _| ()).unwrap_err();
+        assert!(refused.to_string().contains("the journal cannot be used"), "{name}: {refused}");
+        recover(&device, &mut |_| ()).unwrap_err();
+        drop(device);
+        assert!(std::fs::read(&copy).unwrap() == bytes, "{name}: it was written to");
+    }
 }

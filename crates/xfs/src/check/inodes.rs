@@ -6,6 +6,7 @@ use super::inode_table::{Chunk, Kind, Slot};
 use super::inode_trees::runs;
 use super::subject::{Scan, Subject};
 use super::{Finding, Location, attributes, directory_entries, quota, symlink};
+use crate::bytes::be16;
 use crate::format::{
     FileType, ForkFormat, InodeCore, InodeFlags, InodeFlags2, Timestamp, inode_crc_matches,
 };
@@ -86,6 +87,7 @@ fn check(scan: &Scan<'_>, claims: &mut Claims, chunk: &Chunk, index: u32, bytes:
     }
     let subject = Subject { number, core: &core, bytes, slot };
     times(checker, &subject);
+    old_links(checker, &subject);
     flags(checker, &subject, file_type);
     content(scan, claims, &subject, file_type, verdict.is_ok());
 }
@@ -134,6 +136,14 @@ fn times(checker: &Checker, subject: &Subject<'_>) {
     }
 }
 
+/// Inodes of version 1 counted links where those of version 2 have nothing.
+fn old_links(checker: &Checker, subject: &Subject<'_>) {
+    let (version, links) = (subject.bytes[4], be16(subject.bytes, 6));
+    if version == 2 {
+        checker.expect("inode", subject.location(), "onlink", links, 0);
+    }
+}
+
 /// Flags that depend on the type or on the volume.
 fn flags(checker: &Checker, subject: &Subject<'_>, file_type: FileType) {
     let (flags, location) = (subject.core.flags, subject.location());
@@ -144,6 +154,11 @@ fn flags(checker: &Checker, subject: &Subject<'_>, file_type: FileType) {
     let stray = flags & directory_only;
     if file_type != FileType::Directory && !stray.is_empty() {
         checker.error("inode", location, format!("{stray:?} is for directories"));
+    }
+    let is_bitmap = subject.number == checker.volume.superblock().rt_bitmap_inode
+        || subject.core.flags2.contains(InodeFlags2::METADATA);
+    if flags.contains(InodeFlags::NEWRTBM) && !is_bitmap {
+        checker.error("inode", location, "the flag NEWRTBM is for the realtime bitmap");
     }
     let has_data = matches!(file_type, FileType::Regular | FileType::Directory);
     if subject.core.flags2.contains(InodeFlags2::DAX) && !has_data {

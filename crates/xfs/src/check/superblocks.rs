@@ -44,10 +44,9 @@ pub(super) fn check(checker: &Checker, ag: AgNumber) {
 /// Bytes behind the last field that the features define are zero.
 fn tail(checker: &Checker, location: Location, superblock: &Superblock, bytes: &[u8]) {
     let incompat = superblock.features.incompat;
-    if !superblock.features.crc {
-        return;
-    }
-    let end = if incompat.contains(Incompat::ZONED) {
+    let end = if !superblock.features.crc {
+        208
+    } else if incompat.contains(Incompat::ZONED) {
         304
     } else if incompat.contains(Incompat::METADIR) {
         288

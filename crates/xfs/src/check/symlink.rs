@@ -5,6 +5,7 @@ use super::forks::Fork;
 use super::subject::Subject;
 use crate::format::{BufferKind, ForkFormat, SYMLINK_MAX, symlink_part};
 use crate::inode::ForkKind;
+use crate::units::FileBlock;
 
 /// Checks the target: readable, as long as the size says, without zero bytes.
 pub(super) fn check(checker: &Checker, subject: &Subject<'_>, fork: &Fork) {
@@ -30,9 +31,15 @@ pub(super) fn check(checker: &Checker, subject: &Subject<'_>, fork: &Fork) {
 
 fn remote(checker: &Checker, fork: &Fork, size: usize) -> Option<Vec<u8>> {
     let geometry = checker.geometry();
-    let mut target = Vec::with_capacity(size);
+    let (mut target, mut next) = (Vec::with_capacity(size), FileBlock(0));
     for extent in &fork.extents {
         let location = fork.location(extent.offset);
+        if extent.offset != next {
+            let what = format!("the extent should be at block {next} of the target");
+            checker.error("symbolic link", location, what);
+            return None;
+        }
+        next = extent.end();
         if target.len() >= size || extent.len > 3 {
             let what = format!("{} blocks, more than {size} bytes need", extent.len);
             checker.error("symbolic link", location, what);
@@ -55,7 +62,7 @@ fn remote(checker: &Checker, fork: &Fork, size: usize) -> Option<Vec<u8>> {
     }
     if target.len() < size {
         let what = format!("the target has {} bytes, the size is {size}", target.len());
-        checker.error("symbolic link", fork.location(crate::units::FileBlock(0)), what);
+        checker.error("symbolic link", fork.location(FileBlock(0)), what);
         return None;
     }
     Some(target)

@@ -2,13 +2,13 @@
 //! (docs/format/journal/ends.md#tail).
 
 use super::area::LogArea;
-use super::head::FLIGHT;
+use super::head::{FLIGHT, Head};
 use super::record::{Defect, Placed, Records, Strictness, header_blocks};
 use crate::bytes::put_be32;
 use crate::error::Error;
 use crate::format::log_record::{LOG_BLOCK, next_cycle};
 use crate::format::log_record_seal::cycle_of;
-use crate::format::{LogRecordHeader, OperationFlags};
+use crate::format::{LogRecordHeader, OperationFlags, Superblock};
 use crate::geometry::Geometry;
 use crate::units::Lsn;
 use uuid::Uuid;
@@ -45,6 +45,36 @@ pub(crate) struct LogEnds {
     pub(crate) last: Option<(u32, u32)>,
     /// The record, and those behind it, that were not written completely and do not count.
     pub(crate) torn: Option<Torn>,
+    /// Of a journal that says that the volume was unmounted: why kernels do not believe it.
+    pub(crate) contradiction: Option<String>,
+}
+
+impl LogEnds {
+    /// Position of the next record: a journal that was never written begins with its first cycle.
+    pub(crate) fn next(&self) -> Lsn {
+        self.head.unwrap_or(Lsn::new(1, 0))
+    }
+
+    /// Refuses to continue a journal that contradicts itself, or that ends before what the
+    /// superblock says: kernels would not mount the volume afterwards, nor do they now.
+    ///
+    /// # Errors
+    /// [`Error::Journal`].
+    pub(crate) fn check_believable(&self, superblock: &Superblock) -> Result<(), Error> {
+        let (lsn, own) = (self.next(), superblock.lsn);
+        if let Some(what) = &self.contradiction {
+            return Err(Error::Journal { lsn, what: what.clone() });
+        }
+        if superblock.features.crc && own > lsn && !own.is_null() {
+            let (cycle, block) = (own.cycle(), own.block());
+            let what = format!(
+                "it ends there, but the superblock was written later, at cycle {cycle}, block \
+                 {block}"
+            );
+            return Err(Error::Journal { lsn, what });
+        }
+        Ok(())
+    }
 }
 
 /// The end of the journal that a crash cut off.
@@ -62,8 +92,11 @@ impl LogArea<'_> {
         let Some(head) = self.find_head()? else {
             return Ok(LogEnds { state: LogState::Clean, ..LogEnds::default() });
         };
-        let ends = self.ends_before(head)?;
+        let Head { block: head, contradiction } = head;
+        let mut ends = self.ends_before(head)?;
         if ends.state == LogState::Clean {
+            // Only of a crash, the writes under way may have come in any order.
+            ends.contradiction = contradiction.or(ends.contradiction);
             return Ok(ends);
         }
         match self.first_torn(geometry, head, &ends)? {
@@ -87,6 +120,7 @@ impl LogArea<'_> {
         let cycle = if wraps { next_cycle(header.cycle) } else { header.cycle };
         let next = Lsn::new(cycle, head as u32);
         let clean = self.is_unmount(&last, head)?;
+        let order = if clean { self.check_order(header.tail, next) } else { Ok(()) };
         Ok(LogEnds {
             state: if clean { LogState::Clean } else { LogState::Dirty },
             head: Some(next),
@@ -94,6 +128,7 @@ impl LogArea<'_> {
             uuid: Some(header.uuid),
             last: Some((last.block as u32, header.buffer_bytes)),
             torn: None,
+            contradiction: order.err(),
         })
     }
 
@@ -146,7 +181,7 @@ impl LogArea<'_> {
         let (mut tail, buffer) = (ends.tail, ends.last.map_or(0, |(_, buffer)| buffer));
         let near = RECORDS_IN_FLIGHT as u64 * u64::from(buffer) / LOG_BLOCK as u64;
         loop {
-            self.check_order(tail, head)?;
+            self.check_order(tail, head).map_err(|what| Error::Journal { lsn: head, what })?;
             let mut at = u64::from(tail.block());
             let mut records = Records::new(self, geometry, at, end, Strictness::Probe);
             let defect = loop {
@@ -168,18 +203,17 @@ impl LogArea<'_> {
     }
 
     /// The head is at most one round ahead of the tail.
-    fn check_order(&self, tail: Lsn, head: Lsn) -> Result<(), Error> {
+    fn check_order(&self, tail: Lsn, head: Lsn) -> Result<(), String> {
         let same = head.cycle() == tail.cycle() && head.block() >= tail.block();
         let next = head.cycle() == next_cycle(tail.cycle()) && head.block() < tail.block();
         if (same || next) && u64::from(tail.block()) < self.blocks {
             return Ok(());
         }
-        let what = format!(
+        Err(format!(
             "h_tail_lsn is cycle {}, block {}, which is not in the round before",
             tail.cycle(),
             tail.block()
-        );
-        Err(Error::Journal { lsn: head, what })
+        ))
     }
 
     /// Overwrites what may look like a record of the next rounds: blocks that a crash left behind

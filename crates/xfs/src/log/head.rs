@@ -8,7 +8,7 @@ use super::area::LogArea;
 use super::record::Placed;
 use crate::error::Error;
 use crate::format::LogRecordHeader;
-use crate::format::log_record::LOG_BLOCK;
+use crate::format::log_record::{LOG_BLOCK, next_cycle};
 
 /// Log blocks of all records that can be under way at once: eight of 256 KiB.
 pub(crate) const FLIGHT: u64 = 4096;
@@ -25,23 +25,39 @@ fn probes(from: u64, to: u64) -> Vec<u64> {
     (1..=PROBES).map(|number| from + number * step).take_while(|block| *block < to).collect()
 }
 
+/// Where the journal ends.
+pub(crate) struct Head {
+    /// The block that is written next.
+    pub(crate) block: u64,
+    /// Why the cycles cannot be those of a journal that was written round after round.
+    pub(crate) contradiction: Option<String>,
+}
+
+/// Compares the cycles of the first and the last block of a log whose end is settled: the round that
+/// the first is of has not come to the last yet, unless it ended there.
+fn contradiction(first: u32, last: u32) -> Option<String> {
+    let begun = if last == 0 { 1 } else { next_cycle(last) };
+    let what = || format!("its first block is of cycle {first}, its last of cycle {last}");
+    (first != last && first != begun).then(what)
+}
+
 impl LogArea<'_> {
     /// The block behind the last one that was written, as far as cycles tell; the length of the log
-    /// if that is its last block. `None` if nothing was ever written.
-    fn end_of_cycle(&self) -> Result<Option<u64>, Error> {
+    /// if that is its last block. `probes` have these `cycles`, and the `first` and the `last` block
+    /// theirs.
+    fn end_of_cycle(
+        &self,
+        (first, last): (u32, u32),
+        mut probes: Vec<u64>,
+        mut cycles: Vec<u32>,
+    ) -> Result<u64, Error> {
         // The last block of the current round, and one of the round before: where probes find them.
         let (mut new, mut old) = (0, self.blocks - 1);
-        let mut probes = probes(new, old);
-        let cycles = self.cycles(&[&[new, old], probes.as_slice()].concat())?;
-        let (first, last, mut cycles) = (cycles[0], cycles[1], cycles[2..].to_vec());
         let is_new = |cycle| if last == 0 { cycle != 0 } else { cycle == first };
         let flight = FLIGHT.min(self.blocks);
-        if first == 0 {
-            return Ok(None);
-        }
         if first == last {
             let hole = self.first_of_cycle(self.blocks - flight..self.blocks, last.wrapping_sub(1));
-            return Ok(Some(hole?.unwrap_or(self.blocks)));
+            return Ok(hole?.unwrap_or(self.blocks));
         }
         loop {
             let end = cycles.iter().position(|cycle| !is_new(*cycle)).unwrap_or(probes.len());
@@ -65,15 +81,14 @@ impl LogArea<'_> {
         };
         if head >= flight || last == 0 {
             let hole = self.first_of_cycle(head.saturating_sub(flight)..head, last)?;
-            return Ok(Some(hole.unwrap_or(head)));
+            return Ok(hole.unwrap_or(head));
         }
         // Some of the records under way are before the end of the log.
         let before = self.blocks - (flight - head);
-        let hole = self.first_of_cycle(before..self.blocks, last.wrapping_sub(1))?;
-        if hole.is_some() {
+        if let Some(hole) = self.first_of_cycle(before..self.blocks, last.wrapping_sub(1))? {
             return Ok(hole);
         }
-        Ok(Some(self.first_of_cycle(0..head, last)?.unwrap_or(head)))
+        Ok(self.first_of_cycle(0..head, last)?.unwrap_or(head))
     }
 
     /// The nearest record header before `head`, backwards around the ring.
@@ -113,13 +128,21 @@ impl LogArea<'_> {
         Ok(None)
     }
 
-    /// The block that is written next and the last record before it; `None` if nothing was ever
-    /// written. A record that is not there to its end does not count.
-    pub(crate) fn find_head(&self) -> Result<Option<u64>, Error> {
-        let Some(head) = self.end_of_cycle()? else { return Ok(None) };
-        let head = head % self.blocks;
-        let Some(last) = self.header_before(head)? else { return Ok(Some(head)) };
-        let whole = last.blocks() == self.distance(last.block, head);
-        Ok(Some(if whole { head } else { last.block }))
+    /// Where the log ends; `None` if nothing was ever written. A record that is not there to its end
+    /// does not count.
+    pub(crate) fn find_head(&self) -> Result<Option<Head>, Error> {
+        let (first, last) = (0, self.blocks - 1);
+        let probes = probes(first, last);
+        let cycles = self.cycles(&[&[first, last], probes.as_slice()].concat())?;
+        let (first, last) = (cycles[0], cycles[1]);
+        if first == 0 {
+            return Ok(None);
+        }
+        let head = self.end_of_cycle((first, last), probes, cycles[2..].to_vec())? % self.blocks;
+        let torn = self
+            .header_before(head)?
+            .filter(|record| record.blocks() != self.distance(record.block, head));
+        let block = torn.map_or(head, |record| record.block);
+        Ok(Some(Head { block, contradiction: contradiction(first, last) }))
     }
 }

@@ -61,6 +61,7 @@ impl Volume {
             volume.set_recovery(Some(recovery));
             ends = log::ends(volume.cache().device(), volume.geometry())?;
         }
+        ends.check_believable(volume.superblock())?;
         let volume = volume.into_live(&ends, options)?;
         if volume.counted_quotas() {
             quota::switch_quotas_off(&volume)?;

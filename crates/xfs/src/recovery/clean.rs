@@ -136,5 +136,6 @@ pub(crate) fn write_unmount_record(
         uuid: Some(uuid),
         last: Some((sealed.last_block, shape.buffer_bytes)),
         torn: None,
+        contradiction: None,
     })
 }

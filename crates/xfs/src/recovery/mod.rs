@@ -88,6 +88,7 @@ pub fn recover(
         return Err(Error::NotUsable(what.into()));
     };
     let ends = area.ends(&geometry)?;
+    ends.check_believable(&superblock)?;
     let place = ReplayTarget::Device;
     let report = recover_between(place, device, &superblock, &ends, progress)?;
     // Replay may have changed the superblock.
@@ -111,7 +112,7 @@ pub(crate) fn recover_between(
         return Ok(None);
     };
     let Some(area) = LogArea::new(device, &geometry) else { return Ok(None) };
-    check_gate(superblock, head)?;
+    check_gate(superblock, ends)?;
     let tail = area.checked_tail(&geometry, ends)?;
     let mut pass = Pass { area: &area, geometry: &geometry, tail, head };
     let (cancels, wanted) = pass.first(progress)?;
@@ -176,9 +177,9 @@ fn complete(
 }
 
 /// Refuses volumes whose journal is not to be replayed by this version.
-fn check_gate(superblock: &Superblock, head: Lsn) -> Result<(), Error> {
+fn check_gate(superblock: &Superblock, ends: &LogEnds) -> Result<(), Error> {
     let features = &superblock.features;
-    let refused = |what: String| Err(Error::Journal { lsn: head, what });
+    let refused = |what: String| Err(Error::Journal { lsn: ends.next(), what });
     if !features.crc {
         return refused("version 4 volumes are not replayed; mount the volume once".into());
     }
@@ -186,14 +187,7 @@ fn check_gate(superblock: &Superblock, head: Lsn) -> Result<(), Error> {
     if unknown != 0 {
         return refused(format!("sb_features_log_incompat has unknown bits {unknown:#x}"));
     }
-    let own = superblock.lsn;
-    if own > head && !own.is_null() {
-        let (cycle, block) = (own.cycle(), own.block());
-        return refused(format!(
-            "it ends there, but the superblock was written later, at cycle {cycle}, block {block}"
-        ));
-    }
-    Ok(())
+    ends.check_believable(superblock)
 }
 
 /// The records to replay.

@@ -55,10 +55,8 @@ impl Volume {
             // Ahead of the first flush of the journal.
             area.clear_stale(head, ends.tail, self.geometry.uuid)?;
         }
-        // A journal that was never written begins with its first cycle.
-        let position = ends.head.unwrap_or(Lsn::new(1, 0));
         // The record before it was not looked for.
-        let start = JournalStart { position, previous_block: u32::MAX, pinned: None };
+        let start = JournalStart { position: ends.next(), previous_block: u32::MAX, pinned: None };
         self.start_journal(&start, options)?;
         Ok(self)
     }
@@ -71,7 +69,7 @@ impl Volume {
         ends: &LogEnds,
         pinned: Option<Lsn>,
     ) -> Result<Self, Error> {
-        let position = ends.head.unwrap_or(Lsn::new(1, 0));
+        let position = ends.next();
         let (previous_block, record_bytes) = ends.last.unwrap_or((u32::MAX, 0));
         let start = JournalStart { position, previous_block, pinned };
         self.start_journal(&start, &LiveOptions { record_bytes, ..LiveOptions::default() })?;

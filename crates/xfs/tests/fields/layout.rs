@@ -400,3 +400,27 @@ pub(crate) const REMOTE: &[Field] = &[
     field("blkno", 40, 8),
     field("lsn", 48, 8),
 ];
+
+/// What structures of version 4 have in the places of those above: their beginning, without what
+/// verifies itself.
+pub(crate) const OLD_AGF: &[Field] = AGF.split_at(16).0;
+pub(crate) const OLD_AGI: &[Field] = AGI.split_at(11).0;
+pub(crate) const OLD_SHORT_TREE: &[Field] = SHORT_TREE.split_at(5).0;
+pub(crate) const OLD_INODE: &[Field] = INODE.split_at(32).0;
+
+pub(crate) const OLD_DIR_BLOCK: &[Field] = &[
+    field("magic", 0, 4),
+    field("bestfree offset", 4, 2),
+    field("bestfree length", 6, 2),
+    field("second bestfree offset", 8, 2),
+    field("second bestfree length", 10, 2),
+];
+
+pub(crate) const OLD_DIR_LEAF: &[Field] = &[
+    field("forw", 0, 4),
+    field("back", 4, 4),
+    field("magic", 8, 2),
+    field("pad", 10, 2),
+    field("count", 12, 2),
+    field("stale", 14, 2),
+];

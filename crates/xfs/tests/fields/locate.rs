@@ -1,6 +1,7 @@
 //! Where the structures of a volume are. Its blocks have 4 KiB, its inodes and sectors 512 bytes; it
-//! is sound and in the newest format.
+//! is sound and in the newest format, or else [of version 4](old).
 
+use super::old;
 use crate::fields::layout::{self as l, Field};
 use std::collections::BTreeMap;
 use undercroft_xfs::format::checksum;
@@ -14,8 +15,8 @@ pub(crate) struct Target {
     /// Offset in the image of what the checksum covers.
     pub(crate) at: usize,
     pub(crate) len: usize,
-    /// Offset of the checksum in it.
-    pub(crate) crc: usize,
+    /// Offset of the checksum in it, if it has one.
+    pub(crate) crc: Option<usize>,
     pub(crate) base: usize,
     pub(crate) fields: &'static [Field],
 }
@@ -25,6 +26,9 @@ pub(crate) type Targets = BTreeMap<&'static str, Vec<Target>>;
 
 /// Looks for structures in `image`.
 pub(crate) fn locate(image: &[u8]) -> Targets {
+    if be16(image, 100) & 0xf == 4 {
+        return old::locate(image);
+    }
     let mut found = Found::default();
     for (index, block) in image.chunks_exact(BLOCK).enumerate() {
         let piece = Piece { bytes: block, at: index * BLOCK, crc: 0 };
@@ -71,18 +75,18 @@ struct Piece<'a> {
 #[derive(Default)]
 struct Found(Targets);
 
-fn be16(bytes: &[u8], at: usize) -> usize {
+pub(super) fn be16(bytes: &[u8], at: usize) -> usize {
     usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]))
 }
 
-fn be32(bytes: &[u8], at: usize) -> u32 {
+pub(super) fn be32(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
 impl Found {
     fn add(&mut self, name: &'static str, piece: Piece<'_>, base: usize, fields: &'static [Field]) {
         let Piece { at, crc, bytes } = piece;
-        let target = Target { at, len: bytes.len(), crc, base, fields };
+        let target = Target { at, len: bytes.len(), crc: Some(crc), base, fields };
         self.0.entry(name).or_default().push(target);
     }
 

@@ -5,10 +5,12 @@
 mod known;
 mod layout;
 mod locate;
+mod old;
 
 use known::Known;
 use layout::Field;
 use locate::Target;
+pub(crate) use old::old_volume;
 use std::error::Error;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -166,7 +168,9 @@ impl Fields {
         if new == old {
             return Ok(());
         }
-        checksum::stamp(&mut bytes, target.crc);
+        if let Some(crc) = target.crc {
+            checksum::stamp(&mut bytes, crc);
+        }
         let what = format!(
             "{} {} at byte {} from {old:#x} to {new:#x}",
             case.structure,
