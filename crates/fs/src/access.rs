@@ -1,10 +1,31 @@
 //! The rules for times of access.
 
 use crate::options::AccessTimes;
+use std::sync::atomic::{AtomicU8, Ordering};
 use undercroft_xfs::format::{InodeCore, InodeFlags, Timestamp};
 
 /// A time of access as old as this is set again: a day.
 const OLD_SECONDS: i64 = 24 * 60 * 60;
+
+/// The rule of a file system, which can be another one later.
+#[derive(Debug)]
+pub(crate) struct AccessRule(AtomicU8);
+
+impl AccessRule {
+    const ALL: [AccessTimes; 3] = [AccessTimes::Never, AccessTimes::Relative, AccessTimes::Always];
+
+    pub(crate) fn new(rule: AccessTimes) -> Self {
+        Self(AtomicU8::new(rule as u8))
+    }
+
+    pub(crate) fn get(&self) -> AccessTimes {
+        Self::ALL[usize::from(self.0.load(Ordering::Relaxed))]
+    }
+
+    pub(crate) fn set(&self, rule: AccessTimes) {
+        self.0.store(rule as u8, Ordering::Relaxed);
+    }
+}
 
 impl AccessTimes {
     /// The time of access that an inode gets when it is read now, if it gets one.

@@ -41,6 +41,8 @@ pub struct Change {
     pub project: Option<u32>,
     /// All flags of [`Change::FLAGS`]; the others are the file system's own.
     pub flags: Option<InodeFlags>,
+    /// The flag that asks for direct access to persistent memory (DAX): kept for kernels.
+    pub direct_access: Option<bool>,
     /// New space of the file is taken in multiples of this, in bytes; 0 takes the hint away.
     pub extent_size: Option<u64>,
     /// Shared blocks are copied in multiples of this before one changes, in bytes.
@@ -67,6 +69,7 @@ impl Change {
             creation: time(self.created),
             project: self.project,
             flags: self.flags,
+            direct_access: self.direct_access,
             is_counted: self.changed.is_some(),
         }
     }

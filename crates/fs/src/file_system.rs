@@ -1,11 +1,12 @@
 //! An open file system.
 
+use crate::access::AccessRule;
 use crate::clock::Clock;
 use crate::options::{AccessTimes, OpenOptions};
 use std::fmt;
 use std::sync::Arc;
 use undercroft_block::BlockDevice;
-use undercroft_xfs::format::{Timestamp, TimestampEncoding};
+use undercroft_xfs::format::{InodeCore, Timestamp, TimestampEncoding};
 use undercroft_xfs::inode::Inode;
 use undercroft_xfs::ops;
 use undercroft_xfs::recovery::LogState;
@@ -23,7 +24,7 @@ use undercroft_xfs::{Error, SyncTicket, Volume};
 pub struct FileSystem {
     volume: Arc<Volume>,
     clock: Clock,
-    access_times: AccessTimes,
+    access_times: Arc<AccessRule>,
 }
 
 impl FileSystem {
@@ -50,14 +51,15 @@ impl FileSystem {
         Ok(Self {
             volume: Arc::new(volume),
             clock: options.clock,
-            access_times: options.access_times,
+            access_times: Arc::new(AccessRule::new(options.access_times)),
         })
     }
 
     /// The file system of an open volume.
     #[must_use]
     pub fn from_volume(volume: Arc<Volume>) -> Self {
-        Self { volume, clock: Clock::default(), access_times: AccessTimes::default() }
+        let access_times = Arc::new(AccessRule::new(AccessTimes::default()));
+        Self { volume, clock: Clock::default(), access_times }
     }
 
     /// This handle with another clock.
@@ -69,7 +71,22 @@ impl FileSystem {
     /// This handle with another rule for times of access.
     #[must_use]
     pub fn with_access_times(self, access_times: AccessTimes) -> Self {
-        Self { access_times, ..self }
+        Self { access_times: Arc::new(AccessRule::new(access_times)), ..self }
+    }
+
+    /// Gives this handle, its clones and its open files another rule for times of access.
+    pub fn set_access_times(&self, access_times: AccessTimes) {
+        self.access_times.set(access_times);
+    }
+
+    /// Whether the next read of a file sets its time of access.
+    ///
+    /// # Errors
+    /// No file has the number; the device failed.
+    pub fn is_access_due(&self, number: InodeNumber) -> Result<bool, Error> {
+        let inode = self.inode(number)?;
+        let due = self.access_due(&inode.read().core);
+        Ok(self.is_writable() && due.is_some())
     }
 
     /// The volume below.
@@ -138,10 +155,14 @@ impl FileSystem {
         if !self.is_writable() {
             return;
         }
-        let due = self.access_times.due(&inode.read().core, || self.now());
+        let due = self.access_due(&inode.read().core);
         if let Some(now) = due {
             self.volume.note_access(inode, now);
         }
+    }
+
+    fn access_due(&self, core: &InodeCore) -> Option<Timestamp> {
+        self.access_times.get().due(core, || self.now())
     }
 
     /// The inode of a number from a caller.
@@ -191,7 +212,7 @@ impl fmt::Debug for FileSystem {
             .field("root", &self.root())
             .field("is_writable", &self.is_writable())
             .field("clock", &self.clock)
-            .field("access_times", &self.access_times)
+            .field("access_times", &self.access_times.get())
             .finish_non_exhaustive()
     }
 }

@@ -1,7 +1,7 @@
 //! The metadata of a file.
 
 use undercroft_xfs::Volume;
-use undercroft_xfs::format::{DeviceNumber, FileType, InodeFlags, Timestamp};
+use undercroft_xfs::format::{DeviceNumber, FileType, InodeFlags, InodeFlags2, Timestamp};
 use undercroft_xfs::inode::{ForkContent, InodeState};
 use undercroft_xfs::units::InodeNumber;
 
@@ -51,6 +51,8 @@ pub struct Metadata {
     pub project: u32,
     /// First flag word.
     pub flags: InodeFlags,
+    /// Direct access to persistent memory is asked for (DAX).
+    pub direct_access: bool,
     /// New space of the file is taken in multiples of this, in bytes; 0: no hint. Of a directory,
     /// the hint that it hands down.
     pub extent_size: u64,
@@ -89,6 +91,7 @@ impl Metadata {
             device,
             project: core.project,
             flags: core.flags,
+            direct_access: core.flags2.contains(InodeFlags2::DAX),
             extent_size: bytes(core.extsize),
             copy_extent_size: bytes(core.cowextsize),
         }

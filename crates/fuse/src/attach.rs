@@ -6,7 +6,7 @@ use crate::mount::Settings;
 use crate::point::MountPoint;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
-use rustix::mount::{MountFlags, mount};
+use rustix::mount::{MountFlags, mount, mount_remount};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{getgid, getuid};
 use std::ffi::CString;
@@ -17,17 +17,30 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use undercroft_fs::AccessTimes;
 
 /// Options that are one bit, with the names that `fusermount3` has for them.
 fn flags(settings: &Settings) -> [(bool, MountFlags, &'static str); 6] {
+    let is_untimed = settings.access_times == AccessTimes::Never;
     [
         (settings.read_only, MountFlags::RDONLY, "ro"),
         (!settings.devices, MountFlags::NODEV, "nodev"),
         (!settings.set_id, MountFlags::NOSUID, "nosuid"),
         (!settings.execute, MountFlags::NOEXEC, "noexec"),
-        (!settings.access_times, MountFlags::NOATIME, "noatime"),
+        (is_untimed, MountFlags::NOATIME, "noatime"),
         (settings.synchronous, MountFlags::SYNCHRONOUS, "sync"),
     ]
+}
+
+fn bits(settings: &Settings) -> MountFlags {
+    let set = flags(settings).into_iter().filter(|(is_set, ..)| *is_set);
+    // A remount without any of the three leaves what there is.
+    let times = match settings.access_times {
+        AccessTimes::Never => MountFlags::NOATIME,
+        AccessTimes::Relative => MountFlags::RELATIME,
+        AccessTimes::Always => MountFlags::STRICTATIME,
+    };
+    set.fold(times, |flags, (_, flag, _)| flags | flag)
 }
 
 /// Options for the kernel's FUSE. The kind that the list of mounts shows is made of the subtype.
@@ -62,10 +75,19 @@ fn attach_self(at: &Path, settings: &Settings) -> Result<OwnedFd, Errno> {
         data.push_str(word);
     }
     let data = CString::new(data).map_err(|_| Errno::INVAL)?;
-    let set = flags(settings).into_iter().filter(|(is_set, ..)| *is_set);
-    let flags = set.fold(MountFlags::empty(), |flags, (_, flag, _)| flags | flag);
-    mount(settings.name.as_str(), at, "fuse", flags, data.as_c_str())?;
+    mount(settings.name.as_str(), at, "fuse", bits(settings), data.as_c_str())?;
     Ok(connection)
+}
+
+impl MountPoint {
+    /// Gives it the options of `settings` that the kernel alone sees to: whether it is read-only, has
+    /// devices and programs, and the like. Before it becomes read-only the kernel sends what it held back.
+    ///
+    /// # Errors
+    /// The caller may not; a file is open for writing.
+    pub fn remount(&self, settings: &Settings) -> io::Result<()> {
+        Ok(mount_remount(self.directory(), bits(settings), c"")?)
+    }
 }
 
 fn errno(error: &io::Error) -> Errno {

@@ -30,6 +30,10 @@ const SHARED: u32 = 0x7fff;
 const EXTENT_SIZE: u32 = 0x800;
 /// The same, of a directory, for files made in it.
 const EXTENT_SIZE_INHERIT: u32 = 0x1000;
+/// The structure's flag that asks for direct access to persistent memory.
+const DIRECT_ACCESS: u32 = 0x8000;
+/// The word's flag for it.
+const WORD_DIRECT_ACCESS: u32 = 0x0200_0000;
 /// The structure's flag that copies of shared blocks have a size.
 const COPY_EXTENT_SIZE: u32 = 0x1_0000;
 
@@ -59,9 +63,10 @@ impl FileFlags {
     #[must_use]
     pub fn of(metadata: &Metadata, extents: u32) -> Self {
         let copies = if metadata.copy_extent_size > 0 { COPY_EXTENT_SIZE } else { 0 };
+        let direct = if metadata.direct_access { DIRECT_ACCESS } else { 0 };
         let hint = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
         Self {
-            flags: u32::from(metadata.flags.bits()) & SHARED | copies,
+            flags: u32::from(metadata.flags.bits()) & SHARED | copies | direct,
             extent_size: hint(metadata.extent_size),
             extents,
             project: metadata.project,
@@ -105,6 +110,12 @@ impl FileFlags {
         InodeFlags::from_bits_truncate((self.flags & Self::SETTABLE) as u16)
     }
 
+    /// Whether direct access to persistent memory is asked for.
+    #[must_use]
+    pub fn wants_direct_access(&self) -> bool {
+        self.flags & DIRECT_ACCESS != 0
+    }
+
     /// The hint for new space: 0 if the flag for it is not there.
     #[must_use]
     pub fn wanted_extent_size(&self) -> u64 {
@@ -119,25 +130,26 @@ impl FileFlags {
     }
 }
 
-/// The word of flags of an inode's flags.
+/// The word of flags of an inode's flags, and of whether it asks for direct access.
 #[must_use]
-pub fn word_of(flags: InodeFlags) -> u32 {
-    WORD.iter().filter(|(_, flag)| flags.contains(*flag)).map(|(bit, _)| bit).sum()
+pub fn word_of(flags: InodeFlags, direct_access: bool) -> u32 {
+    let direct = if direct_access { WORD_DIRECT_ACCESS } else { 0 };
+    WORD.iter().filter(|(_, flag)| flags.contains(*flag)).map(|(bit, _)| bit).sum::<u32>() | direct
 }
 
-/// The flags of an inode that has `old` when the word is set; `None` if it has flags that XFS does
-/// not know. Flags without a place in the word stay.
+/// The flags of an inode that has `old` when the word is set, and whether it asks for direct access;
+/// `None` if it has flags that XFS does not know. Flags without a place in the word stay.
 #[must_use]
-pub fn flags_of(word: u32, old: InodeFlags) -> Option<InodeFlags> {
+pub fn flags_of(word: u32, old: InodeFlags) -> Option<(InodeFlags, bool)> {
     let known: u32 = WORD.iter().map(|(bit, _)| bit).sum();
-    if word & !known != 0 {
+    if word & !(known | WORD_DIRECT_ACCESS) != 0 {
         return None;
     }
     let mut flags = old;
     for (bit, flag) in WORD {
         flags.set(flag, word & bit != 0);
     }
-    Some(flags)
+    Some((flags, word & WORD_DIRECT_ACCESS != 0))
 }
 
 /// The word at the start of the bytes of a request; `None` if they are too few.
@@ -170,8 +182,10 @@ mod tests {
     fn words_change_only_the_flags_that_they_have() {
         let old = InodeFlags::NODEFRAG | InodeFlags::APPEND;
         let new = flags_of(0x10, old);
-        assert_eq!(new, Some(InodeFlags::NODEFRAG | InodeFlags::IMMUTABLE));
-        assert_eq!(word_of(InodeFlags::IMMUTABLE | InodeFlags::NODEFRAG), 0x10);
+        assert_eq!(new, Some((InodeFlags::NODEFRAG | InodeFlags::IMMUTABLE, false)));
+        assert_eq!(word_of(InodeFlags::IMMUTABLE | InodeFlags::NODEFRAG, false), 0x10);
+        assert_eq!(flags_of(0x0200_0000, InodeFlags::SYNC), Some((InodeFlags::empty(), true)));
+        assert_eq!(word_of(InodeFlags::empty(), true), 0x0200_0000);
         assert_eq!(flags_of(0x4000, old), None, "a flag of ext4");
     }
 }

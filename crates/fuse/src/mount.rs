@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
-use undercroft_fs::FileSystem;
+use undercroft_fs::{AccessTimes, FileSystem};
 
 /// How a volume is mounted.
 #[derive(Clone, Debug)]
@@ -31,8 +31,9 @@ pub struct Settings {
     pub set_id: bool,
     /// Programs can be run.
     pub execute: bool,
-    /// The kernel says when files are read.
-    pub access_times: bool,
+    /// Which reads set times of access: the rule that the file system was opened with, as the list of
+    /// mounts is to show it.
+    pub access_times: AccessTimes,
     /// Each write is durable when it returns.
     pub synchronous: bool,
     /// Each change of names is durable when it returns; it always is where writes are.
@@ -61,7 +62,7 @@ impl Settings {
             devices: false,
             set_id: false,
             execute: true,
-            access_times: true,
+            access_times: AccessTimes::Relative,
             synchronous: false,
             synchronous_names: false,
             write_back: true,
@@ -157,7 +158,13 @@ impl Mount {
             .map_err(MountFailure::Thread)
             .and_then(|translator| protocol::start(translator, target, settings, ended));
         match started {
-            Ok((ends, point)) => Ok(Self { server, keeper, ends, point }),
+            Ok((ends, point)) => {
+                if let Some(listed) = point.as_ref().and_then(MountPoint::listed) {
+                    // It is empty.
+                    let _ = server.mounted.set(listed);
+                }
+                Ok(Self { server, keeper, ends, point })
+            }
             Err(failure) => {
                 // The volume is as clean as it was; why it is not mounted counts more.
                 let _ = finish(server, keeper);

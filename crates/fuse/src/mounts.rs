@@ -21,6 +21,10 @@ pub struct Listed {
     pub kind: String,
     /// What was mounted.
     pub source: PathBuf,
+    /// Its options, as the kernel has them.
+    pub options: String,
+    /// Nothing can be changed in its file system, by whatever mount of it.
+    pub read_only: bool,
 }
 
 /// The mounts that this process sees.
@@ -37,12 +41,16 @@ pub(crate) fn listed_by(process: u32) -> io::Result<Vec<Listed>> {
 }
 
 fn list(path: &Path) -> io::Result<Vec<Listed>> {
-    let list = fs::read(path)?;
-    Ok(list.split(|byte| *byte == b'\n').filter_map(parse).collect())
+    Ok(parse_all(&fs::read(path)?).collect())
+}
+
+/// The mounts of a list.
+pub(crate) fn parse_all(list: &[u8]) -> impl Iterator<Item = Listed> {
+    list.split(|byte| *byte == b'\n').filter_map(parse)
 }
 
 /// Fields of a line: mount, parent, major:minor, root, directory, options, more of them up to `-`, kind,
-/// source, options.
+/// source, options of the file system.
 fn parse(line: &[u8]) -> Option<Listed> {
     let mut fields = line.split(|byte| *byte == b' ');
     let mut text = || std::str::from_utf8(fields.next()?).ok();
@@ -50,10 +58,12 @@ fn parse(line: &[u8]) -> Option<Listed> {
     let (major, minor) = text()?.split_once(':')?;
     let device = rustix::fs::makedev(major.parse().ok()?, minor.parse().ok()?);
     let directory = unescaped(fields.nth(1)?);
+    let options = String::from_utf8_lossy(fields.next()?).into_owned();
     let mut behind = fields.skip_while(|field| *field != b"-").skip(1);
     let kind = String::from_utf8_lossy(behind.next()?).into_owned();
     let source = unescaped(behind.next()?);
-    Some(Listed { mount, parent, device, directory, kind, source })
+    let read_only = behind.next()?.split(|byte| *byte == b',').any(|option| option == b"ro");
+    Some(Listed { mount, parent, device, directory, kind, source, options, read_only })
 }
 
 /// A path of the list, in which blanks and the like are three octal digits.
@@ -76,12 +86,13 @@ mod tests {
 
     #[test]
     fn a_line_of_the_list_is_read() {
-        let line = br"36 35 0:41 / /mnt/two\040words rw master:1 - fuse.undercroft /a\134b rw";
+        let line = br"36 35 0:41 / /mnt/two\040words rw,nodev master:1 - fuse.undercroft /a\134b ro,user_id=0";
         let listed = parse(line).unwrap();
         assert_eq!((listed.mount, listed.parent), (36, 35));
         assert_eq!(listed.device, rustix::fs::makedev(0, 41));
         assert_eq!(listed.directory, Path::new("/mnt/two words"));
         assert_eq!((&*listed.kind, &*listed.source), ("fuse.undercroft", Path::new("/a\\b")));
+        assert_eq!((&*listed.options, listed.read_only), ("rw,nodev", true));
         assert_eq!(parse(b"36 35 nonsense / /mnt"), None);
         assert_eq!(parse(b""), None);
     }

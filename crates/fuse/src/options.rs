@@ -40,6 +40,8 @@ pub struct MountOptions {
     pub partition: Option<u32>,
     /// `offset=`, as it was typed.
     pub offset: Option<String>,
+    /// `remount`: a mount gets other options.
+    pub remount: bool,
     /// `nofail`: an image that is not there is no failure.
     pub no_fail: bool,
     /// `sloppy`: options behind it that are not known are left out.
@@ -59,9 +61,6 @@ pub enum OptionError {
          for the kernel's XFS alone can be left out"
     )]
     Unknown(String),
-    /// A mount cannot be given other options.
-    #[error("remount is not possible: unmount it, and mount it again with the options")]
-    Remount,
     /// It has a value that it cannot have.
     #[error("mount option {option}: {value:?} is not a number")]
     Value {
@@ -113,6 +112,10 @@ const WITHOUT_MEANING: &[&str] = &[
     "auto_unmount",
     "fsname",
     "subtype",
+    // The kernel lists them, and mount(8) repeats them for a remount.
+    "user_id",
+    "group_id",
+    "max_read",
 ];
 
 impl MountOptions {
@@ -176,7 +179,7 @@ impl MountOptions {
             _ if name.starts_with("x-") || name.starts_with("X-") || name == "comment" => {}
             "nofail" => self.no_fail = true,
             "sloppy" => self.sloppy = true,
-            "remount" => return Err(OptionError::Remount),
+            "remount" => self.remount = true,
             _ if self.sloppy || WITHOUT_MEANING.contains(&name) => {
                 self.without_meaning.push(text.to_owned());
             }
@@ -194,7 +197,7 @@ impl MountOptions {
         set(&mut settings.execute, self.execute);
         set(&mut settings.allow_other, self.allow_other);
         set(&mut settings.write_back, self.write_back);
-        settings.access_times = self.access_times != Some(AccessTimes::Never);
+        settings.access_times = self.access_times.unwrap_or(settings.access_times);
         settings.synchronous |= self.synchronous;
         settings.synchronous_names |= self.synchronous_names;
         settings.shown_uid = self.shown_uid.or(settings.shown_uid);
@@ -225,7 +228,7 @@ mod tests {
         options.add("rw").unwrap();
         let mut settings = Settings::new("disk.img");
         options.apply(&mut settings);
-        assert!(!settings.read_only && !settings.access_times);
+        assert!(!settings.read_only && settings.access_times == AccessTimes::Never);
         assert_eq!(settings.checkpoint_interval.as_secs(), 30);
     }
 
@@ -237,7 +240,8 @@ mod tests {
         assert!(options.synchronous_names && options.no_fail);
         options.add("sloppy,quota,rw").unwrap();
         assert_eq!(options.without_meaning.last().unwrap(), "quota");
-        assert_eq!(options.add("remount,ro"), Err(OptionError::Remount));
+        options.add("remount,ro,user_id=0").unwrap();
+        assert!(options.remount && options.read_only == Some(true));
     }
 
     #[test]

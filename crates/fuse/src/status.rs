@@ -21,7 +21,10 @@ pub struct Status {
     pub socket: String,
     /// Whether nothing can be changed.
     pub read_only: bool,
-    /// Why that is so, if something failed.
+    /// Whether that is so since it was remounted: the volume is clean, and can be remounted for changes.
+    #[serde(default)]
+    pub at_rest: bool,
+    /// Why nothing can be changed, if something failed.
     pub failed: Option<String>,
     /// Data of files that is newer in memory than on the device.
     pub dirty_data: u64,
@@ -72,7 +75,8 @@ impl Server {
             image: self.name.clone(),
             pid: std::process::id(),
             socket: self.ending.as_ref().map_or_else(String::new, |ending| ending.name().into()),
-            read_only: !self.fs.is_writable() || failed.is_some(),
+            read_only: !self.fs.is_writable() || failed.is_some() || self.is_at_rest(),
+            at_rest: self.is_at_rest(),
             failed,
             dirty_data: load.dirty_data,
             buffers: load.buffers,

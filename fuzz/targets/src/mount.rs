@@ -23,9 +23,9 @@ pub(crate) fn run(input: &[u8]) {
     }
     let old = InodeFlags::NODEFRAG;
     if let Some(word) = decode_word(input.0)
-        && let Some(flags) = flags_of(word, old)
+        && let Some((flags, is_direct)) = flags_of(word, old)
     {
-        assert_eq!(word_of(flags), word, "not the flags that were asked for");
+        assert_eq!(word_of(flags, is_direct), word, "not the flags that were asked for");
         assert!(flags.contains(old), "a flag without a place in the word is lost");
     }
 }

@@ -34,6 +34,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     }
     let state = match (&status.failed, status.read_only) {
         (Some(why), _) => format!("read-only since something failed: {why}"),
+        (None, true) if status.at_rest => "read-only since it was remounted, and clean".into(),
         (None, true) => "read-only".into(),
         (None, false) => "read and written".into(),
     };

@@ -134,6 +134,17 @@ fn flags_and_projects_are_set() {
     // A flag that XFS has not.
     fails(1, Command::new("chattr").arg("+C").arg(mounted.path("file")));
     fs::remove_file(mounted.path("file")).unwrap();
+    // One that it keeps for others, and hands down.
+    fs::create_dir(mounted.path("d")).unwrap();
+    mounted.run("chattr", &["+x"], "d");
+    fs::write(mounted.path("d/file"), "x").unwrap();
+    mounted.unmount();
+    let mounted = volume.mount(&[]);
+    for name in ["d", "d/file"] {
+        let flags = mounted.run("lsattr", &["-d"], name);
+        assert!(flags.split_whitespace().next().unwrap().contains('x'), "{flags}");
+    }
+    mounted.run("chattr", &["-x"], "d/file");
     mounted.unmount();
 }
 

@@ -20,5 +20,6 @@ mod network;
 mod others;
 mod programs;
 mod protected;
+mod remount;
 mod rights;
 mod status;

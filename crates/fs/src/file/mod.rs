@@ -88,9 +88,21 @@ impl File {
     /// # Errors
     /// As [`read`](Self::read); the memory is gone then.
     pub fn read_buffer(&self, offset: u64, memory: Buffer) -> Result<(Buffer, usize), Error> {
-        let read = self.open.read_buffer(offset, memory)?;
+        let read = self.read_buffer_untimed(offset, memory)?;
         self.file_system.note_read(self.open.inode());
         Ok(read)
+    }
+
+    /// As [`read_buffer`](Self::read_buffer), and the time of access stays.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn read_buffer_untimed(
+        &self,
+        offset: u64,
+        memory: Buffer,
+    ) -> Result<(Buffer, usize), Error> {
+        self.open.read_buffer(offset, memory)
     }
 
     /// As [`read`](Self::read), and all of `bytes` must be filled.

@@ -23,6 +23,7 @@ fn a_change_changes_what_it_names() {
         created: Some(SetTime::To(THEN)),
         project: Some(5),
         flags: Some(InodeFlags::NODUMP),
+        direct_access: Some(true),
         extent_size: Some(65_536),
         copy_extent_size: Some(131_072),
     };
@@ -30,7 +31,7 @@ fn a_change_changes_what_it_names() {
     assert_eq!((after.mode, after.uid, after.gid, after.size), (0o4711, 11, 12, 10_000));
     assert_eq!((after.accessed, after.modified, after.created), (THEN, NOW, THEN));
     assert_eq!((after.project, after.extent_size, after.copy_extent_size), (5, 65_536, 131_072));
-    assert!(after.flags.contains(InodeFlags::NODUMP | InodeFlags::EXTSIZE));
+    assert!(after.flags.contains(InodeFlags::NODUMP | InodeFlags::EXTSIZE) && after.direct_access);
     assert_eq!(after, file.metadata());
     assert_eq!((after.number, after.generation), (before.number, before.generation));
     // Another owner takes setuid away.
@@ -56,6 +57,12 @@ fn values_that_a_file_cannot_have_are_refused() {
         assert!(fs.set_attributes(file.number(), &change).is_err(), "{change:?}");
     }
     assert_eq!(file.metadata(), before);
+    // Data that is in memory alone will have space of another size.
+    let hint = Change { extent_size: Some(65_536), ..Change::default() };
+    file.write(0, b"x").unwrap();
+    assert!(matches!(file.set_attributes(&hint), Err(Error::Invalid(_))));
+    file.set_attributes(&Change { size: Some(0), ..Change::default() }).unwrap();
+    file.set_attributes(&hint).unwrap();
     let size = Change { size: Some(0), ..Change::default() };
     assert!(matches!(fs.set_attributes(fs.root(), &size), Err(Error::WrongKind { .. })));
     assert!(fs.stat(fs.root()).unwrap().size > 0);

@@ -22,14 +22,16 @@ impl Server {
         self.nodes.expect(number)?;
         let metadata = self.fs.stat(number)?;
         match command {
-            ioctl::GET_FLAGS => Ok(ioctl::word_of(metadata.flags).to_ne_bytes().to_vec()),
+            ioctl::GET_FLAGS => {
+                let word = ioctl::word_of(metadata.flags, metadata.direct_access);
+                Ok(word.to_ne_bytes().to_vec())
+            }
             ioctl::SET_FLAGS => {
                 let word = ioctl::decode_word(bytes).ok_or(Errno::INVAL)?;
-                let flags = ioctl::flags_of(word, metadata.flags).ok_or(Errno::OPNOTSUPP)?;
-                self.set_flags(
-                    number,
-                    &Change { flags: Some(flags & Change::FLAGS), ..Change::default() },
-                )
+                let set = ioctl::flags_of(word, metadata.flags).ok_or(Errno::OPNOTSUPP)?;
+                let flags = Some(set.0 & Change::FLAGS);
+                let direct_access = (set.1 != metadata.direct_access).then_some(set.1);
+                self.set_flags(number, &Change { flags, direct_access, ..Change::default() })
             }
             ioctl::GET_XATTR => {
                 let extents = if metadata.is_file() {
@@ -42,6 +44,7 @@ impl Server {
             }
             ioctl::SET_XATTR => {
                 let wanted = FileFlags::decode(bytes).ok_or(Errno::INVAL)?;
+                let direct_access = wanted.wants_direct_access();
                 let changed = |new: u64, old: u64| (new != old).then_some(new);
                 let extent = changed(wanted.wanted_extent_size(), metadata.extent_size);
                 let copy = changed(wanted.wanted_copy_extent_size(), metadata.copy_extent_size);
@@ -49,6 +52,8 @@ impl Server {
                     number,
                     &Change {
                         flags: Some(wanted.inode_flags()),
+                        direct_access: (direct_access != metadata.direct_access)
+                            .then_some(direct_access),
                         project: (wanted.project != metadata.project).then_some(wanted.project),
                         extent_size: extent,
                         copy_extent_size: copy,

@@ -15,11 +15,13 @@ mod xattrs;
 use crate::counters::Counters;
 use crate::ending::Ending;
 use crate::failure::{Failures, Log};
+use crate::mounts::Listed;
 use crate::nodes::Nodes;
 use std::fmt;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use undercroft_fs::{Error, FileSystem, InodeNumber, Metadata};
+use undercroft_fs::{AccessTimes, Error, FileSystem, InodeNumber, Metadata};
 
 pub(crate) use attributes::Attributes;
 pub(crate) use caller::Caller;
@@ -35,6 +37,18 @@ pub(crate) trait KernelCache: fmt::Debug + Send + Sync {
     fn collect_data(&self, number: InodeNumber, range: Range<u64>);
 }
 
+/// Which reads set times of access, by the options of a mount as the kernel lists them.
+fn access_times(options: &str) -> AccessTimes {
+    let has = |name| options.split(',').any(|option| option == name);
+    if has("noatime") {
+        AccessTimes::Never
+    } else if has("relatime") {
+        AccessTimes::Relative
+    } else {
+        AccessTimes::Always
+    }
+}
+
 /// A mounted file system, as requests see it.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -44,6 +58,10 @@ pub(crate) struct Server {
     pub(crate) counters: Counters,
     /// The kernel's copy, once there is a way to it.
     pub(crate) kernel: OnceLock<Box<dyn KernelCache>>,
+    /// How the kernel listed the mount at first.
+    pub(crate) mounted: OnceLock<Listed>,
+    /// The kernel lets nothing be changed, and the volume was left clean.
+    is_at_rest: AtomicBool,
     /// The owner that all files are shown to have.
     shown_uid: Option<u32>,
     shown_gid: Option<u32>,
@@ -60,11 +78,43 @@ impl Server {
         (shown_uid, shown_gid): (Option<u32>, Option<u32>),
         log: Log,
     ) -> Arc<Self> {
-        let nodes = Nodes::new(fs.root());
-        let (failures, counters) = (Failures::new(name.clone(), log), Counters::default());
-        let ending = Ending::new().ok();
-        let kernel = OnceLock::new();
-        Arc::new(Self { fs, nodes, failures, counters, kernel, shown_uid, shown_gid, name, ending })
+        let root = fs.root();
+        Arc::new(Self {
+            fs,
+            nodes: Nodes::new(root),
+            failures: Failures::new(name.clone(), log),
+            counters: Counters::default(),
+            kernel: OnceLock::new(),
+            mounted: OnceLock::new(),
+            is_at_rest: AtomicBool::new(false),
+            shown_uid,
+            shown_gid,
+            name,
+            ending: Ending::new().ok(),
+        })
+    }
+
+    /// Whether the volume is clean as long as the kernel lets nothing be changed.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        self.is_at_rest.load(Ordering::Acquire)
+    }
+
+    /// Does as a mount does whose options were those `before`. If it has become read-only, the volume is left
+    /// clean: what the kernel held back is here by then.
+    pub(crate) fn follow(&self, now: &Listed, before: &str) {
+        if now.read_only {
+            self.fs.set_access_times(AccessTimes::Never);
+            let settled = self.fs.volume().settle();
+            self.is_at_rest.store(settled.is_ok(), Ordering::Release);
+            if let Err(error) = settled {
+                self.note_failed_write(&error);
+            }
+            return;
+        }
+        self.is_at_rest.store(false, Ordering::Release);
+        if now.options != before {
+            self.fs.set_access_times(access_times(&now.options));
+        }
     }
 
     /// More of the metadata of a file changed than the kernel knows of: it is told before the answer.
@@ -116,10 +166,17 @@ impl Server {
     /// Starts to make everything durable.
     pub(crate) fn checkpoint(self: &Arc<Self>) {
         let server = Arc::clone(self);
-        self.fs.sync().on_complete(move |answer| match answer {
-            Ok(()) => {}
-            Err(Error::Poisoned(why)) => server.failures.end_of_changes(&why),
-            Err(error) => server.failures.note(&error),
+        self.fs.sync().on_complete(move |answer| {
+            if let Err(error) = answer {
+                server.note_failed_write(&error);
+            }
         });
+    }
+
+    fn note_failed_write(&self, error: &Error) {
+        match error {
+            Error::Poisoned(why) => self.failures.end_of_changes(why),
+            error => self.failures.note(error),
+        }
     }
 }

@@ -48,6 +48,27 @@ impl Volume {
         }
     }
 
+    /// Makes a live volume what an unmount leaves, and goes on: data written back, everything in its
+    /// place, nothing to replay. The next change of it ends that. What other threads change meanwhile
+    /// may be part of it or not; files without a name stay while they are open. No transaction may be open
+    /// in this thread.
+    ///
+    /// # Errors
+    /// Data of a file could not be written; the device failed, and the volume is read-only.
+    pub fn settle(&self) -> Result<(), Error> {
+        let Some(journal) = self.journal() else { return Ok(()) };
+        self.put_files_away()?;
+        journal.settle(|| self.counters())
+    }
+
+    /// Writes back what files have in memory, and gives back what they have for writes to come.
+    fn put_files_away(&self) -> Result<(), Error> {
+        self.check_poison()?;
+        self.files().write_back_all(self)?;
+        trim_all(self)?;
+        store_accessed(self)
+    }
+
     /// Leaves a live volume as an unmount does: data written back, files without a name freed,
     /// everything in its place, nothing to replay. Changes of other threads are refused from the
     /// call on, and those that were accepted before are part of what it leaves. It can be read
@@ -60,15 +81,9 @@ impl Volume {
     pub fn close(&self) -> Result<(), Error> {
         let Some(journal) = self.journal() else { return Ok(()) };
         self.changes().close(|| {
-            self.check_poison()?;
-            self.files().write_back_all(self)?;
-            trim_all(self)?;
-            store_accessed(self)?;
+            self.put_files_away()?;
             free_orphans(self)?;
-            journal.close(|superblock| {
-                self.counters()?.encode(superblock);
-                Ok(())
-            })
+            journal.close(|| self.counters())
         })?;
         // Without any lock: a callback may close the volume, too.
         journal.drain_answers();

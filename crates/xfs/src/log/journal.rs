@@ -19,6 +19,7 @@ use super::writer::Writer;
 use crate::busy::{BusyExtents, Crowd};
 use crate::cache::{BufferRef, Cache};
 use crate::error::{Error, chain};
+use crate::format::Counters;
 use crate::geometry::Geometry;
 use crate::poison::Poison;
 use crate::rank;
@@ -416,20 +417,17 @@ impl Journal {
     }
 
     /// Writes everything to its place, and a record that says that nothing is to be replayed.
-    /// `edit` brings the counters of the superblock up to date. Nothing can be changed afterwards.
+    /// `counters` are those of the superblock then. Nothing can be changed afterwards.
     pub(crate) fn close(
         &self,
-        edit: impl FnOnce(&mut [u8]) -> Result<(), Error>,
+        counters: impl FnOnce() -> Result<Counters, Error>,
     ) -> Result<(), Error> {
         self.worker.stop();
         // What tickets wait for that the thread was still to do.
         self.write_back_files();
         let mut writer = self.writer.lock();
         let gate = self.gate.write();
-        self.write_everything(&mut writer, false)?;
-        if writer.last_start.is_some() {
-            self.failing(|| self.write_unmount(&mut writer, edit))?;
-        }
+        self.write_clean(&mut writer, counters)?;
         // Transactions that wait for the gate see it; answers are given without any lock.
         self.poison.set("it was closed");
         drop((gate, writer));
@@ -440,6 +438,32 @@ impl Journal {
     /// Waits until the callbacks of tickets have run that were answered before.
     pub(crate) fn drain_answers(&self) {
         self.tickets.answers.drain();
+    }
+
+    /// Does the same as [`close`](Self::close), but changes go on behind it. The thread of the caller has
+    /// no transaction open.
+    pub(crate) fn settle(
+        &self,
+        counters: impl FnOnce() -> Result<Counters, Error>,
+    ) -> Result<(), Error> {
+        flush_plugs();
+        let mut writer = self.writer.lock();
+        let _gate = self.gate.write();
+        self.write_clean(&mut writer, counters)
+    }
+
+    /// Writes everything to its place, and says so if anything was logged since that was said. The caller
+    /// holds the gate.
+    fn write_clean(
+        &self,
+        writer: &mut Writer,
+        counters: impl FnOnce() -> Result<Counters, Error>,
+    ) -> Result<(), Error> {
+        self.write_everything(writer, false)?;
+        if writer.last_start.is_some() {
+            self.failing(|| self.write_unmount(writer, &counters()?))?;
+        }
+        Ok(())
     }
 
     /// Ends the thread of the journal. Changes that are not durable by then are lost, and tickets

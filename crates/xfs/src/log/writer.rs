@@ -24,6 +24,7 @@ use super::records::{RecordStream, Seal, SealedRecords};
 use crate::cache::BufferRef;
 use crate::cache::InPlace;
 use crate::error::Error;
+use crate::format::Counters;
 use crate::format::InodeCreateItem;
 use crate::format::log_record::LOG_BLOCK;
 use crate::units::{AgBlock, Lsn};
@@ -54,7 +55,7 @@ pub(super) struct Writer {
     pub(super) previous_block: u32,
     /// Number of the next transaction in the journal.
     pub(super) transaction: u32,
-    /// Start of the last checkpoint, if there was one.
+    /// Start of the last checkpoint, if there was one since the volume was clean.
     pub(super) last_start: Option<Lsn>,
     pub(super) dirty: DirtyList,
     /// Writes of buffers to their places that are not known to be durable.
@@ -389,7 +390,7 @@ impl Journal {
     pub(super) fn write_unmount(
         &self,
         writer: &mut Writer,
-        edit: impl FnOnce(&mut [u8]) -> Result<(), Error>,
+        counters: &Counters,
     ) -> Result<(), Error> {
         self.flush(writer)?;
         if let Some(tail) = writer.dirty.tail() {
@@ -398,7 +399,7 @@ impl Journal {
             return Err(Error::Busy(what));
         }
         let mut content = self.superblock.content();
-        edit(&mut content.bytes)?;
+        counters.encode(&mut content.bytes);
         content.log.lsn = writer.last_start.unwrap_or(content.log.lsn);
         self.cache.count_dirty(&mut content);
         drop(content);
@@ -415,6 +416,9 @@ impl Journal {
         let (last_block, end) = (sealed.last_block, sealed.end);
         self.write_records(writer, sealed)?;
         (writer.previous_block, writer.position, writer.tail) = (last_block, end, end);
+        writer.transaction = writer.transaction.wrapping_add(1);
+        writer.last_start = None;
+        self.update_free(writer);
         Ok(())
     }
 }

@@ -7,7 +7,7 @@ use crate::attr::{self, Attribute};
 use crate::bmap::ForkWriter;
 use crate::bmap::worst_case;
 use crate::error::Error;
-use crate::format::{Acl, AclKind, FileType, InodeFlags, Namespace, Timestamp};
+use crate::format::{Acl, AclKind, FileType, InodeFlags, InodeFlags2, Namespace, Timestamp};
 use crate::inode::{ForkKind, InodeState};
 use crate::log::Work;
 use crate::trans::Transaction;
@@ -42,6 +42,8 @@ pub struct MetadataChange {
     pub project: Option<u32>,
     /// The first flag word: only what users may set.
     pub flags: Option<InodeFlags>,
+    /// The flag of the second word that asks for direct access to persistent memory: kept, and handed down.
+    pub direct_access: Option<bool>,
     /// A cache above has counted the times, and may tell late: flags that forbid changes forbid none
     /// that was made before the inode was changed last.
     pub is_counted: bool,
@@ -123,6 +125,14 @@ fn check(inode: &InodeState, change: &MetadataChange, now: Timestamp) -> Result<
     if change.mode.is_some() && inode.file_type() == FileType::Symlink {
         let what = "the mode of a symbolic link has no meaning and is not changed";
         return Err(Error::NotSupported(format!("inode {}: {what}", inode.number)));
+    }
+    if change.direct_access == Some(true) {
+        if !matches!(inode.file_type(), FileType::Regular | FileType::Directory) {
+            return invalid("direct access is for files and directories".into());
+        }
+        if inode.core.version < 3 {
+            return invalid("the volume is too old for a flag of direct access".into());
+        }
     }
     let Some(flags) = change.flags else {
         return expect_changeable(inode, change, now);
@@ -206,5 +216,8 @@ fn apply(inode: &mut InodeState, change: &MetadataChange, mode: u16) {
     core.crtime = change.creation.unwrap_or(core.crtime);
     if let Some(flags) = change.flags {
         core.flags = (core.flags - MetadataChange::FLAGS) | flags;
+    }
+    if let Some(is_set) = change.direct_access {
+        core.flags2.set(InodeFlags2::DAX, is_set);
     }
 }

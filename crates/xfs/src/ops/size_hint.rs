@@ -42,7 +42,7 @@ pub fn set_size_hints(
     let copy = hints.copy.map(|bytes| blocks(volume, inode, bytes)).transpose()?;
     if extent.is_some_and(|hint| hint != inode.core.extsize)
         && !is_directory
-        && inode.data.extent_count() > 0
+        && (inode.data.extent_count() > 0 || inode.memory.dirty.is_some())
     {
         return Err(invalid(inode, "it has space already, which would not have the size"));
     }

@@ -8,6 +8,7 @@ mod notify;
 mod one_cpu;
 mod private_place;
 mod program;
+mod remount;
 mod serve;
 mod target;
 
@@ -22,7 +23,7 @@ use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
-use undercroft_fs::{AccessTimes, OpenOptions};
+use undercroft_fs::OpenOptions;
 use undercroft_fuse::Settings;
 use undercroft_fuse::options::MountOptions;
 
@@ -53,7 +54,8 @@ use undercroft_fuse::options::MountOptions;
 ///                                   itself; otherwise by fsync or close. Slower
 ///   sync                            every write is durable when it returns, and every change of a name
 ///   dirsync                         every change of a name is
-///
+///   remount                         give the mount at DIR other options: ro, which leaves the volume clean,
+///                                   rw, and those of the kernel; the others stay as they were
 ///   nofail                          an image that is not there is no failure
 /// Those of the kernel's XFS that mean nothing here (nouuid, inode64, logbsize=...) are taken with a note.
 /// Under the names that mount(8) runs (below) dev and suid are the default for root, as they are there.
@@ -138,6 +140,9 @@ pub(super) fn run(args: &Args, _: &mut dyn Write) -> Result<Outcome> {
         return Err(Usage(what.into()).into());
     }
     let options = options(args)?;
+    if options.remount {
+        return remount::run(args);
+    }
     if !background::is_server() && !options.without_meaning.is_empty() {
         let names = options.without_meaning.join(",");
         eprintln!("note: mount options that mean nothing here are left out: {names}");
@@ -190,7 +195,7 @@ fn plan(args: &Args, options: &MountOptions) -> Result<Plan> {
     }
     let mut open =
         if settings.read_only { OpenOptions::read_only() } else { OpenOptions::writable() };
-    open.access_times = options.access_times.unwrap_or(AccessTimes::Relative);
+    open.access_times = settings.access_times;
     let offset = options.offset.as_deref().map(value::size).transpose().map_err(Usage)?;
     let part = Part { offset, partition: options.partition };
     // Half of it for buffers; the rest is for the files that the kernel knows, and requests.
