@@ -1,5 +1,6 @@
 //! Where times come from.
 
+use rustix::time::{ClockId, clock_gettime};
 use std::time::{SystemTime, UNIX_EPOCH};
 use undercroft_xfs::format::Timestamp;
 
@@ -9,6 +10,10 @@ pub enum Clock {
     /// The clock of the system.
     #[default]
     System,
+    /// The clock by which the kernel counts times of files. It is some milliseconds coarse, and a time of it
+    /// is never behind one that the kernel counts later: for servers of file systems whose kernel counts
+    /// some of the times itself.
+    Kernel,
     /// It is always this time: the same changes make the same volume.
     Fixed(Timestamp),
 }
@@ -19,6 +24,11 @@ impl Clock {
     pub fn now(&self) -> Timestamp {
         match self {
             Self::System => timestamp(SystemTime::now()),
+            Self::Kernel => {
+                let now = clock_gettime(ClockId::RealtimeCoarse);
+                // Less than a second.
+                Timestamp { seconds: now.tv_sec, nanoseconds: now.tv_nsec as u32 }
+            }
             Self::Fixed(time) => *time,
         }
     }

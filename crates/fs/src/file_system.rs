@@ -68,6 +68,12 @@ impl FileSystem {
         Self { clock, ..self }
     }
 
+    /// Where times of changes come from.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
     /// This handle with another rule for times of access.
     #[must_use]
     pub fn with_access_times(self, access_times: AccessTimes) -> Self {

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use thiserror::Error;
-use undercroft_fs::{AccessTimes, FileSystem};
+use undercroft_fs::{AccessTimes, Clock, FileSystem};
 
 /// How a volume is mounted.
 #[derive(Clone, Debug)]
@@ -148,13 +148,13 @@ impl Mount {
         log: Log,
         ended: impl FnOnce() + Send + 'static,
     ) -> Result<Self, MountFailure> {
+        // The kernel counts the times of writes.
+        let fs = if fs.clock() == Clock::System { fs.with_clock(Clock::Kernel) } else { fs };
         let shown = (settings.shown_uid, settings.shown_gid);
         let server = Server::new(fs, settings.name.clone(), shown, log);
         let keeper =
             Keeper::start(&server, settings.checkpoint_interval).map_err(MountFailure::Thread)?;
-        let write_back = settings.write_back && !settings.read_only;
-        let syncs_names = settings.synchronous || settings.synchronous_names;
-        let started = Translator::new(Arc::clone(&server), write_back, syncs_names)
+        let started = Translator::new(Arc::clone(&server), settings)
             .map_err(MountFailure::Thread)
             .and_then(|translator| protocol::start(translator, target, settings, ended));
         match started {

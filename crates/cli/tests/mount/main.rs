@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod access;
 mod attributes;
 mod confined;
 mod crash;

@@ -1,6 +1,7 @@
 //! The capabilities on which kernel and server agree (docs/decisions/mount.md#caches).
 
 use fuser::{InitFlags, KernelConfig};
+use undercroft_fs::AccessTimes;
 
 /// Bytes of a request.
 const REQUEST_BYTES: u32 = 1 << 20;
@@ -11,13 +12,12 @@ const BACKGROUND: u16 = 64;
 /// Capabilities that are asked for where the kernel has them. Not `ASYNC_DIO`: the kernel lets readers in
 /// before an asynchronous direct write has ended, and keeps the old pages that they bring
 /// (docs/decisions/mount.md#direct-writes).
-const WANTED: [InitFlags; 14] = [
+const WANTED: [InitFlags; 13] = [
     InitFlags::FUSE_ASYNC_READ,
     InitFlags::FUSE_PARALLEL_DIROPS,
     InitFlags::FUSE_DO_READDIRPLUS,
     InitFlags::FUSE_READDIRPLUS_AUTO,
     InitFlags::FUSE_MAX_PAGES,
-    InitFlags::FUSE_CACHE_SYMLINKS,
     InitFlags::FUSE_EXPLICIT_INVAL_DATA,
     InitFlags::FUSE_NO_OPEN_SUPPORT,
     InitFlags::FUSE_NO_OPENDIR_SUPPORT,
@@ -30,9 +30,12 @@ const WANTED: [InitFlags; 14] = [
 ];
 
 /// Asks the kernel for those that it has.
-pub(super) fn negotiate(config: &mut KernelConfig, write_back: bool) {
+pub(super) fn negotiate(config: &mut KernelConfig, write_back: bool, access_times: AccessTimes) {
     let write_back = write_back.then_some(InitFlags::FUSE_WRITEBACK_CACHE);
-    for wanted in WANTED.into_iter().chain(write_back) {
+    // Each reading of a target is to come here, or none but the first needs to.
+    let reads_once = access_times != AccessTimes::Always;
+    let links = reads_once.then_some(InitFlags::FUSE_CACHE_SYMLINKS);
+    for wanted in WANTED.into_iter().chain(write_back).chain(links) {
         // An old kernel lacks some: it asks more often then.
         let _ = config.add_capabilities(wanted);
     }

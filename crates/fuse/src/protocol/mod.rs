@@ -12,6 +12,7 @@ mod session;
 pub(crate) use session::{Ends, start};
 
 use crate::failure::Failure;
+use crate::mount::Settings;
 use crate::server::{Attributes, Caller, Seek, Server, Write};
 use attributes::{
     FOR_EVER, attributes, decode_device, errno, generation, kind, no_file, node, number, set_time,
@@ -33,14 +34,24 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 use undercroft_block::Buffer;
-use undercroft_fs::{Existing, InodeNumber, Owner};
+use undercroft_fs::{AccessTimes, Existing, InodeNumber, Owner};
 
 const EXCLUSIVE: i32 = rustix::fs::OFlags::EXCL.bits() as i32;
 /// `O_SYNC` contains it.
 const DATA_SYNC: i32 = rustix::fs::OFlags::DSYNC.bits() as i32;
+const ACCESS_MODE: i32 = rustix::fs::OFlags::ACCMODE.bits() as i32;
+const WRITES_ONLY: i32 = rustix::fs::OFlags::WRONLY.bits() as i32;
+const APPENDS: i32 = rustix::fs::OFlags::APPEND.bits() as i32;
+const NO_ACCESS_TIME: i32 = rustix::fs::OFlags::NOATIME.bits() as i32;
 const WHITEOUT: u32 = rustix::fs::RenameFlags::WHITEOUT.bits();
 const SEEK_DATA: i32 = 3;
 const SEEK_HOLE: i32 = 4;
+
+/// Handle of an opening whose reads set the time of access, and of files that the kernel opens by itself.
+const TIMED: FileHandle = FileHandle(0);
+/// Handle of one whose reads do not, since the program has not asked for them: it writes parts of pages, or
+/// wants no time to be set.
+const UNTIMED: FileHandle = FileHandle(1);
 
 /// Bytes that one request copies at most: the answer is a word.
 const MOST_COPIED: u64 = 1 << 30;
@@ -61,22 +72,38 @@ pub(crate) struct Translator {
     held_back: Option<HeldBack>,
     /// Changes of names are durable before they are answered.
     syncs_names: bool,
+    /// Which reads set times of access, as it was mounted. If some do, it is told of each opening of a file.
+    access_times: AccessTimes,
 }
 
 impl Translator {
-    pub(crate) fn new(
-        server: Arc<Server>,
-        write_back: bool,
-        syncs_names: bool,
-    ) -> io::Result<Self> {
+    pub(crate) fn new(server: Arc<Server>, settings: &Settings) -> io::Result<Self> {
         let root = server.fs.root();
+        let write_back = settings.write_back && !settings.read_only;
         let held_back = if write_back { Some(HeldBack::start(&server)?) } else { None };
-        Ok(Self { server, root, held_back, syncs_names })
+        let syncs_names = settings.synchronous || settings.synchronous_names;
+        let access_times =
+            if settings.read_only { AccessTimes::Never } else { settings.access_times };
+        Ok(Self { server, root, held_back, syncs_names, access_times })
+    }
+
+    fn hears_openings(&self) -> bool {
+        self.access_times != AccessTimes::Never
     }
 
     /// A kernel that may hold data back says the times of all files, however they are changed.
     fn kernel_says_times(&self) -> bool {
         self.held_back.is_some()
+    }
+
+    /// The handle of an opening, and what the kernel keeps of the file meanwhile. A read that is to set the
+    /// time of access must come here, so the kernel has nothing to answer it with.
+    fn opened(&self, number: InodeNumber, flags: i32) -> Result<(FileHandle, FopenFlags), Failure> {
+        let is_timed = flags & ACCESS_MODE != WRITES_ONLY && flags & NO_ACCESS_TIME == 0;
+        let handle = if is_timed { TIMED } else { UNTIMED };
+        let is_due = is_timed && self.hears_openings() && self.server.fs.is_access_due(number)?;
+        let keeps = if is_due { FopenFlags::empty() } else { FopenFlags::FOPEN_KEEP_CACHE };
+        Ok((handle, keeps))
     }
 
     fn errno(&self, failure: &Failure) -> Errno {
@@ -94,7 +121,7 @@ fn caller(request: &Request) -> Caller {
 
 impl Filesystem for Translator {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        capabilities::negotiate(config, self.held_back.is_some());
+        capabilities::negotiate(config, self.held_back.is_some(), self.access_times);
         Ok(())
     }
 
@@ -236,16 +263,24 @@ impl Filesystem for Translator {
         self.send_made(parent, reply, linked);
     }
 
-    /// The kernel asks once, and then opens files by itself.
-    fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        reply.error(Errno::ENOSYS);
+    /// Where no read sets a time the kernel asks once, and then opens files by itself.
+    fn open(&self, _: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        if !self.hears_openings() {
+            return reply.error(Errno::ENOSYS);
+        }
+        let _under_way = self.server.counters.begin();
+        let number = self.number(ino);
+        let writes = flags.0 & ACCESS_MODE != 0;
+        let allowed = self.server.expect_openable(number, writes, flags.0 & APPENDS != 0);
+        let opened = allowed.and_then(|()| self.opened(number, flags.0));
+        answer!(self, reply, opened, (handle, flags) => reply.opened(handle, flags));
     }
 
     fn read(
         &self,
         _: &Request,
         ino: INodeNo,
-        _: FileHandle,
+        handle: FileHandle,
         offset: u64,
         size: u32,
         _: OpenFlags,
@@ -257,7 +292,8 @@ impl Filesystem for Translator {
         let spare = READ.take().filter(|spare| spare.len() >= size);
         let mut memory = spare.unwrap_or_else(|| Buffer::zeroed(size));
         let unused = memory.split_off(size);
-        let read = self.server.read(self.number(ino), offset, memory);
+        let is_timed = handle != UNTIMED;
+        let read = self.server.read(self.number(ino), offset, memory, is_timed);
         answer!(self, reply, read, (mut memory, len) => {
             reply.data(&memory[..len]);
             if memory.rejoin(unused).is_ok() {
@@ -315,8 +351,15 @@ impl Filesystem for Translator {
     }
 
     /// As [`open`](Self::open).
-    fn opendir(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        reply.error(Errno::ENOSYS);
+    fn opendir(&self, _: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        if !self.hears_openings() {
+            return reply.error(Errno::ENOSYS);
+        }
+        let _under_way = self.server.counters.begin();
+        let opened = self.opened(self.number(ino), flags.0);
+        answer!(self, reply, opened, (handle, flags) => {
+            reply.opened(handle, flags | FopenFlags::FOPEN_CACHE_DIR);
+        });
     }
 
     fn readdir(
@@ -430,11 +473,14 @@ impl Filesystem for Translator {
         let made = self.server.create(at, (mode, umask), existing, caller(request));
         answer!(self, reply, made, metadata => {
             let attributes = attributes(&metadata, node(metadata.number, self.root));
-            let flags = FopenFlags::FOPEN_KEEP_CACHE;
+            let (handle, flags) = match self.opened(metadata.number, flags) {
+                Ok(opened) => opened,
+                Err(failure) => return reply.error(self.errno(&failure)),
+            };
             self.name_changed(parent, move |failed| match failed {
                 None => {
                     let generation = generation(&metadata);
-                    reply.created(&FOR_EVER, &attributes, generation, FileHandle(0), flags);
+                    reply.created(&FOR_EVER, &attributes, generation, handle, flags);
                 }
                 Some(errno) => reply.error(errno),
             });

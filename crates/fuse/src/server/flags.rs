@@ -4,12 +4,29 @@ use super::Server;
 use crate::failure::Failure;
 use crate::ioctl::{self, FileFlags};
 use rustix::io::Errno;
-use undercroft_fs::{Change, InodeNumber};
+use undercroft_fs::{Change, InodeFlags, InodeNumber};
 
 impl Server {
     /// Whether an `ioctl` sets what decides about the data of a file.
     pub(crate) fn is_control_of_data(command: u32) -> bool {
         matches!(command, ioctl::SET_FLAGS | ioctl::SET_XATTR)
+    }
+
+    /// Refuses an opening that the flags of the file forbid.
+    pub(crate) fn expect_openable(
+        &self,
+        number: InodeNumber,
+        writes: bool,
+        appends: bool,
+    ) -> Result<(), Failure> {
+        self.nodes.expect(number)?;
+        if !writes {
+            return Ok(());
+        }
+        let flags = self.fs.stat(number)?.flags;
+        let is_forbidden =
+            flags.contains(InodeFlags::IMMUTABLE) || flags.contains(InodeFlags::APPEND) && !appends;
+        if is_forbidden { Err(Errno::PERM.into()) } else { Ok(()) }
     }
 
     /// Answers an `ioctl` with `bytes`, and gives it to `reply`.
