@@ -96,6 +96,8 @@ enum Soak {
     Nbd(soak::NbdArguments),
     /// A Ceph cluster behind an export, whose parts are killed under a load
     NbdCeph(soak::CephArguments),
+    /// xfstests, the suite of Linux' file systems, on mounts
+    Fstests(soak::FstestsArguments),
     /// The test client of the reference server (source package `nbd`) at our server
     NbdTester(soak::TesterArguments),
     /// libnbd's interoperability tests at our server of network disks
@@ -163,6 +165,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Soak(Soak::Nbd(arguments)) => soak::nbd(arguments),
         Task::Soak(Soak::NbdCeph(arguments)) => soak::nbd_ceph(arguments),
         Task::Soak(Soak::NbdTester(arguments)) => soak::nbd_tester(arguments),
+        Task::Soak(Soak::Fstests(arguments)) => soak::fstests(arguments),
         Task::Soak(Soak::NbdInterop(arguments)) => soak::nbd_interop(arguments),
         Task::Soak(Soak::Recovery(arguments)) => soak::recovery(arguments),
         Task::Soak(Soak::Disk(arguments)) => boot::disk(arguments),

@@ -3,6 +3,7 @@
 
 mod ceph;
 mod dist;
+mod fstests;
 mod mount;
 mod nbd_interop;
 mod nbd_tester;
@@ -18,6 +19,7 @@ use clap::Args;
 use crate::{debian, shell, system, workspace};
 pub(crate) use ceph::{CephArguments, nbd_ceph};
 pub(crate) use dist::{DistArguments, run as dist};
+pub(crate) use fstests::{FstestsArguments, fstests};
 pub(crate) use mount::{KillArguments, MountArguments, kill as mount_kill, mount};
 pub(crate) use nbd_interop::{InteropArguments, nbd_interop};
 pub(crate) use nbd_tester::{TesterArguments, nbd_tester};
