@@ -96,6 +96,9 @@ mod refcount;
 // Mapping of the blocks of files.
 mod bmap;
 
+// What only a look at all inodes tells.
+mod scan;
+
 // Files in use.
 mod file;
 

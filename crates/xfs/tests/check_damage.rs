@@ -140,7 +140,7 @@ impl Journal {
         let start = geometry.sector(geometry.log_start).0 as usize * 512;
         let range = start..start + ((geometry.log_blocks as usize) << geometry.block_log);
         let cycle = |at: &usize| bytes[*at..].starts_with(&[0xfe, 0xed, 0xba, 0xbe, 0, 0, 0, 1]);
-        let last = range.clone().step_by(512).filter(cycle).next_back().unwrap();
+        let last = range.clone().step_by(512).rfind(cycle).unwrap();
         Self { range, last }
     }
 

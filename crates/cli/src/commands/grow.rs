@@ -14,7 +14,7 @@ use undercroft_xfs::maintain;
 ///
 /// The last group becomes as long as the others, and new groups follow. Existing files stay where
 /// they are. A crash at any point leaves the old volume or the larger one; the same command goes on.
-/// A volume that has its size already, or would gain less than a group of 16 MiB behind full ones,
+/// A volume that has its size already, or would gain less than 64 blocks or 128 KiB behind full groups,
 /// is left as it is. `undercroft shrink` makes a volume smaller.
 ///
 /// A volume in a partition grows within the partition, one on several files within these: make those
@@ -26,8 +26,8 @@ pub(super) struct Args {
     #[command(flatten)]
     pub(super) image: ImageArgs,
 
-    /// New size of the volume (such as 64K, 1.5G, 10MB). A rest that is too short for a group of 16 MiB
-    /// is left out.
+    /// New size of the volume (such as 64K, 1.5G, 10MB). A rest behind full groups of less than 64
+    /// blocks or 128 KiB is left out.
     #[arg(long, value_name = "SIZE", value_parser = value::size, conflicts_with = "groups")]
     size: Option<u64>,
 

@@ -108,11 +108,20 @@ pub(super) fn print(report: &Report, json: bool, out: &mut dyn Write) -> Result<
 
 fn abandon(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let device = args.image.writable_device()?;
-    maintain::abandon_shrink(&device)?;
+    let found = maintain::abandon_shrink(&device)?;
     let volume = Volume::open(Arc::clone(&device))?;
-    let bytes = volume.geometry().blocks.saturating_mul(volume.geometry().block_size() as u64);
+    let in_bytes = |blocks: u64| blocks.saturating_mul(volume.geometry().block_size() as u64);
+    let (bytes, freed) = (in_bytes(volume.geometry().blocks), in_bytes(found.freed_blocks));
     let (size, groups) = (text::bytes(bytes), volume.geometry().ag_count);
-    writeln!(out, "no shrink is under way any more: the volume has {size} in {groups} groups")?;
+    let was_left = found.was_cut || freed > 0;
+    let what = if was_left { "the shrink is given up" } else { "nothing of a shrink was left" };
+    writeln!(out, "{what}: the volume has {size} in {groups} groups")?;
+    if freed > 0 {
+        eprintln!(
+            "note: {} are free again, which a journal had taken that moved",
+            text::bytes(freed)
+        );
+    }
     if device.capacity().to_bytes().is_some_and(|capacity| capacity > bytes) {
         note(format_args!("its device is longer; `undercroft grow` makes the volume as long"));
     }

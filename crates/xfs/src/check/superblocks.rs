@@ -63,6 +63,11 @@ fn tail(checker: &Checker, location: Location, superblock: &Superblock, bytes: &
 
 fn primary(checker: &Checker, superblock: &Superblock) {
     let (geometry, location) = (checker.geometry(), Location::Volume);
+    if checker.volume.is_finished_in_memory() {
+        let what = "a shrink was cut, and no kernel mounts the volume until it is opened for changes: \
+                    this is the volume with that finished in memory";
+        checker.error("superblock", location, what);
+    }
     if superblock.needs_repair() {
         checker.error("superblock", location, "an offline tool left the volume to `xfs_repair`");
     }

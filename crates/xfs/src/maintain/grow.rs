@@ -9,6 +9,7 @@ use crate::alloc;
 use crate::cache::{BufferRef, MetaBuffer, stamp};
 use crate::error::Error;
 use crate::format::{BufferKind, Superblock};
+use crate::maintain::least_last_group;
 use crate::mkfs::ag_static;
 use crate::ops::superblock;
 use crate::units::{AgBlock, AgNumber, Lsn};
@@ -16,9 +17,6 @@ use crate::volume::{LiveOptions, Volume, write_copies};
 use std::ops::Range;
 use std::sync::Arc;
 use undercroft_block::{Batch, Bio, BlockDevice, Buffer, Plug, flush};
-
-/// Least length of a last group that is shorter than the others, in bytes: as in new volumes.
-const MIN_GROUP_BYTES: u64 = 16 << 20;
 
 /// Offset of the length in both headers of a group.
 const LENGTH: usize = 12;
@@ -63,8 +61,8 @@ pub fn growth(volume: &Volume, size: u64) -> Result<Growth, Error> {
 }
 
 /// Makes the volume on `device`, which must not be open, `size` bytes long; without a size, as long
-/// as the device. The rest behind the last whole block is not used, nor is a last group of less
-/// than 16 MiB. A volume that has its size already stays as it is. What an interrupted change of its
+/// as the device. The rest behind the last whole block is not used, nor is one behind whole groups that
+/// is too short for a group: less than 64 blocks or 128 KiB. A volume that has its size already stays as it is. What an interrupted change of its
 /// size left is completed first.
 ///
 /// # Errors
@@ -122,7 +120,8 @@ fn plan(old: &Superblock, size: u64, capacity: u64) -> Result<Superblock, Error>
     let group = u64::from(old.ag_blocks);
     let mut blocks = size >> old.block_log;
     let rest = blocks % group;
-    if blocks / group >= u64::from(old.ag_count) && rest << old.block_log < MIN_GROUP_BYTES {
+    let is_new = blocks / group >= u64::from(old.ag_count);
+    if is_new && rest < u64::from(least_last_group(old.block_log)) {
         blocks -= rest;
     }
     if blocks < old.blocks {

@@ -16,6 +16,7 @@ mod inodes;
 mod intents;
 #[cfg(test)]
 mod item_tests;
+mod leftovers;
 mod orphans;
 mod owners;
 mod pieces;
@@ -26,16 +27,19 @@ mod tests;
 mod transaction;
 
 pub(crate) use clean::write_unmount_record;
+pub(crate) use leftovers::{Leftovers, free_journal_blocks, journal_can_move};
 pub(crate) use orphans::free_staging;
 
 use crate::error::Error;
 use crate::file::free_orphans;
 use crate::format::{BufferItem, Intent, LogItemKind, Superblock};
 use crate::geometry::Geometry;
-use crate::log::{Defect, LogArea, LogEnds, Records, Strictness};
+use crate::log::{self, Defect, LogArea, LogEnds, Records, Strictness};
 pub use crate::log::{LogState, RecoveryReport, Torn};
 use crate::units::Lsn;
-use crate::volume::{Volume, complete_copies, read_superblock};
+use crate::volume::{
+    Copies, CopiesState, LiveOptions, Volume, finish_interrupted, read_superblock, write_copies,
+};
 use cancels::Cancels;
 use reads::Wanted;
 use replay::Replay;
@@ -71,8 +75,8 @@ pub(crate) enum ReplayTarget {
     Memory,
 }
 
-/// Makes the volume on `device` clean by its journal; `None` if it was clean. Copies of the
-/// superblock that an interrupted change left old are written either way.
+/// Makes the volume on `device` clean by its journal; `None` if it was clean. What a change of its
+/// size, label or UUID left that was cut is completed either way.
 ///
 /// # Errors
 /// There is no usable volume; the journal is on another device or damaged; it holds items that this
@@ -81,7 +85,10 @@ pub fn recover(
     device: &Arc<dyn BlockDevice>,
     progress: &mut dyn FnMut(RecoveryProgress),
 ) -> Result<Option<RecoveryReport>, Error> {
-    let superblock = read_superblock(device)?;
+    let superblock = read_superblock(device).or_else(|error| {
+        finish_interrupted(device, error)?;
+        read_superblock(device)
+    })?;
     let geometry = superblock.geometry();
     let Some(area) = LogArea::new(device, &geometry) else {
         let what = "its journal is on another device, which this version does not read";
@@ -91,12 +98,29 @@ pub fn recover(
     ends.check_believable(&superblock)?;
     let place = ReplayTarget::Device;
     let report = recover_between(place, device, &superblock, &ends, progress)?;
+    complete_change(device)?;
+    Ok(report)
+}
+
+/// Completes what a change that was cut left on a volume that is clean.
+fn complete_change(device: &Arc<dyn BlockDevice>) -> Result<(), Error> {
     // Replay may have changed the superblock.
     let volume = Volume::open_unreplayed(Arc::clone(device))?;
-    if volume.check_maintained().is_ok() {
-        complete_copies(device, volume.superblock())?;
+    if volume.check_maintained().is_err() {
+        return Ok(());
     }
-    Ok(report)
+    let superblock = volume.superblock().clone();
+    let state = Copies::begin(device, &superblock).state();
+    if state == CopiesState::JournalMoving {
+        let ends = log::ends(device, volume.geometry())?;
+        let volume = volume.into_live(&ends, &LiveOptions::default())?;
+        Leftovers::of(&volume)?.free(&volume)?;
+        volume.close()?;
+    }
+    if state != CopiesState::Current {
+        write_copies(device.as_ref(), &superblock)?;
+    }
+    Ok(())
 }
 
 /// As [`recover`], to the device or to memory, with the facts known of the volume already.

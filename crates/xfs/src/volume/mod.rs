@@ -2,13 +2,15 @@
 
 mod awaited;
 mod copies;
+mod interrupted;
 mod live;
 mod load;
 mod read_ahead;
 mod usage;
 
 pub use awaited::Awaited;
-pub(crate) use copies::{complete_copies, write_copies};
+pub(crate) use copies::{Copies, CopiesState, mark_copies, write_copies};
+pub(crate) use interrupted::{Interrupted, Switch, finish_interrupted, switch};
 pub use live::LiveOptions;
 pub use load::Load;
 pub use read_ahead::ReadAheadBytes;
@@ -77,6 +79,7 @@ pub struct Volume {
     files: DirtyFiles,
     access: Access,
     recovery: Option<RecoveryReport>,
+    finished_in_memory: bool,
     poison: Arc<Poison>,
     changes: Changes,
     /// Lists for the next transactions, kept to save allocations.
@@ -119,6 +122,16 @@ impl Volume {
         self.recovery = report;
     }
 
+    /// Whether a change of the superblocks that was cut is finished in memory alone.
+    pub(crate) const fn is_finished_in_memory(&self) -> bool {
+        self.finished_in_memory
+    }
+
+    /// Records that one is.
+    pub(crate) const fn set_finished_in_memory(&mut self) {
+        self.finished_in_memory = true;
+    }
+
     /// Lets the volume be changed past its journal.
     pub(crate) fn set_bulk(&mut self) {
         self.access = Access::Bulk;
@@ -158,6 +171,7 @@ impl Volume {
             files: DirtyFiles::new(LiveOptions::default().dirty_bytes),
             access,
             recovery: None,
+            finished_in_memory: false,
             poison: Arc::default(),
             changes: Changes::default(),
             joined_lists: CachePadded::default(),

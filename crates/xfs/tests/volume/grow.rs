@@ -58,9 +58,10 @@ fn grown_as_by_the_kernel() {
     if !kernel::available_or_report("xfs::volume::grow::grown_as_by_the_kernel") {
         return;
     }
-    let cases: [(&str, u64, u64, &[&str]); 4] = [
+    let cases: [(&str, u64, u64, &[&str]); 5] = [
         ("a longer last group and new ones", 300, 1000, &["-d", "agsize=64m"]),
         ("new groups alone", 256, 512, &["-d", "agcount=4"]),
+        ("a small group behind full ones", 256, 261, &["-d", "agcount=4"]),
         ("a longer last group alone", 300, 310, &["-d", "agsize=64m"]),
         ("1 KiB blocks, no rmapbt", 320, 777, &["-b", "size=1024", "-m", "rmapbt=0,reflink=0"]),
     ];
@@ -104,10 +105,36 @@ fn what_cannot_grow_is_left_alone() {
     let message = refused(Some(100 * MIB));
     assert!(message.contains("the device has 67108864 bytes"), "{message}");
     assert!(std::fs::read(&image).unwrap() == before, "the volume was changed");
-    resize(&image, 70 * MIB);
+    resize(&image, 64 * MIB + 63 * 4096);
     // A rest that makes no group is nothing to gain.
     let growth = maintain::grow(&device(&image), None).unwrap();
     assert_eq!((growth.blocks, growth.groups), (growth.blocks_before, growth.groups_before));
     resize(&image, 64 * MIB);
     judged::sound(&image, "nothing to gain");
+}
+
+/// The least rest behind full groups that becomes one.
+#[test]
+fn the_smallest_group_is_that_of_the_kernel() {
+    if !kernel::available_or_report("xfs::volume::grow::the_smallest_group_is_that_of_the_kernel") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let (image, copy) = (directory.path().join("ours.img"), directory.path().join("its.img"));
+    filled(&image, 64 * MIB, &["-d", "agcount=2"]);
+    let whole = 64 * MIB + 64 * 4096;
+    std::fs::copy(&image, &copy).unwrap();
+    resize(&image, whole);
+    resize(&copy, whole);
+    assert_eq!(maintain::grow(&device(&image), None).unwrap().groups, 3);
+    judged::sound(&image, "64 blocks");
+    let mount = LoopMount::new(&copy, Access::ReadWrite, &[]).unwrap();
+    let grown = Command::new("xfs_growfs").arg("-d").arg(mount.path()).output().unwrap();
+    assert!(grown.status.success(), "{}", String::from_utf8_lossy(&grown.stderr));
+    mount.unmount().unwrap();
+    assert_eq!(sizes(&image), sizes(&copy));
+    let mount = LoopMount::new(&image, Access::ReadWrite, &[]).unwrap();
+    std::fs::write(mount.join("more"), vec![3; 1 << 20]).unwrap();
+    mount.unmount().unwrap();
+    judged::sound(&image, "64 blocks, in use");
 }

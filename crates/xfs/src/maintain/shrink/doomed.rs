@@ -1,12 +1,12 @@
 //! What lies in the part of a volume that goes.
 
-use super::inodes::in_use;
-use super::journal;
 use super::mappings;
-use super::size::{GroupPart, Size};
+use super::size::Size;
 use crate::error::Error;
 use crate::format::{RmapFlags, RmapRecord};
 use crate::group_tree::inode_chunks;
+use crate::recovery::journal_can_move;
+use crate::scan::{GroupPart, in_use};
 use crate::units::{AgNumber, InodeNumber};
 use crate::volume::Volume;
 use std::fmt;
@@ -191,7 +191,7 @@ pub(super) fn fixed_end(volume: &Volume, ag: AgNumber, keep: bool) -> Result<u32
         }
     })?;
     let (log_group, log) = geometry.split_block(geometry.log_start);
-    if ag == log_group && !journal::can_move(geometry) {
+    if ag == log_group && !journal_can_move(geometry) {
         end = end.max(log.0.saturating_add(geometry.log_blocks));
     }
     Ok(end)

@@ -1,8 +1,8 @@
 //! The journal moved out of what goes.
 //!
 //! A clean journal is copied as it is: positions in it are relative. The new place belongs to it
-//! before the superblock names it, and the old one until the superblock does not any more; a crash
-//! between leaves blocks that the next shrink takes, or frees ([`Leftovers`](super::leftovers)).
+//! before the superblock names it, and the old one until the superblock does not any more. The copies of
+//! the superblock say so meanwhile: a crash leaves blocks that the next opening for changes frees.
 //! It never moves into the first group, where its length decides the number of the root inode.
 
 use super::bar;
@@ -12,8 +12,10 @@ use crate::alloc::{self, Mode, Request};
 use crate::error::Error;
 use crate::format::RmapOwner;
 use crate::geometry::Geometry;
+use crate::log;
+use crate::recovery::free_journal_blocks;
 use crate::units::{AgNumber, FsBlock};
-use crate::volume::{LiveOptions, Volume, write_copies};
+use crate::volume::{LiveOptions, Volume, mark_copies, write_copies};
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, Sector, flush, read_exact_at, write_all_at};
 
@@ -37,11 +39,6 @@ pub(super) fn leaves(geometry: &Geometry, size: Size, ag: AgNumber, length: u32)
     start.0.saturating_add(geometry.log_blocks).min(length).saturating_sub(start.0)
 }
 
-/// Whether the journal may move at all.
-pub(super) fn can_move(geometry: &Geometry) -> bool {
-    geometry.split_block(geometry.log_start).0.0 > 0
-}
-
 /// Moves the journal of a clean volume to a `place` that is in use for nothing else, or, with none,
 /// into free space that stays.
 ///
@@ -53,23 +50,32 @@ pub(super) fn relocate(
     place: Option<FsBlock>,
 ) -> Result<(), Error> {
     let before = Volume::open(Arc::clone(device))?;
-    // Any vote gives the volume as it is.
-    write_copies(device.as_ref(), before.superblock())?;
     let geometry = before.geometry().clone();
+    let new = match place {
+        // Any vote gives the volume as it is.
+        Some(_) => mark_copies(device.as_ref(), before.superblock()).map(|()| place)?,
+        None => None,
+    };
     drop(before);
-    let new = place.map_or_else(|| take(device, size), Ok)?;
+    let new = new.map_or_else(|| take(device, size), Ok)?;
     copy(device.as_ref(), &geometry, new)?;
     switch::name_journal(device, new)?;
-    // Without a bar: in front of it may be no other space for the free list of the group.
-    let volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
-    free(&volume, geometry.log_start, geometry.log_blocks)?;
-    volume.close()
+    // Without a bar: in front of it may be no other space for the free list of the group. And what
+    // is to be freed need not be looked for.
+    let volume = Volume::open(Arc::clone(device))?;
+    let (superblock, ends) = (volume.superblock().clone(), log::ends(device, volume.geometry())?);
+    let volume = volume.into_live(&ends, &LiveOptions::default())?;
+    free_journal_blocks(&volume, geometry.log_start, geometry.log_blocks)?;
+    volume.close()?;
+    write_copies(device.as_ref(), &superblock)
 }
 
 /// Takes blocks for the journal in what stays.
 fn take(device: &Arc<dyn BlockDevice>, size: Size) -> Result<FsBlock, Error> {
     let mut volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
     bar::raise(&mut volume, size)?;
+    // Any vote gives the volume as it is.
+    mark_copies(device.as_ref(), volume.superblock())?;
     let geometry = volume.geometry();
     let unit = geometry.log_stripe_unit >> geometry.block_log;
     let request = Request {
@@ -106,17 +112,4 @@ fn copy(device: &dyn BlockDevice, geometry: &Geometry, new: FsBlock) -> Result<(
         done += part.len() as u64;
     }
     Ok(flush(device)?)
-}
-
-/// Frees blocks that the journal has left.
-///
-/// # Errors
-/// They do not belong to it; damage; the device failed.
-pub(super) fn free(volume: &Volume, start: FsBlock, len: u32) -> Result<(), Error> {
-    let (ag, start) = volume.geometry().split_block(start);
-    let mut trans = volume.begin()?;
-    trans.in_group(ag, |trans, group| {
-        alloc::free_in_group(trans, group, start, len, Some(RmapOwner::LOG))
-    })?;
-    trans.commit(&mut [])
 }

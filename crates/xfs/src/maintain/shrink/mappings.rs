@@ -3,14 +3,12 @@
 //! Reverse mappings tell them. A volume without these is scanned: all inodes are read, and as many
 //! mappings are kept as memory may have; once these have moved, another scan finds the rest.
 
-use super::inodes;
-use super::size::{GroupPart, Size};
-use crate::bmap;
+use super::size::Size;
 use crate::error::Error;
-use crate::format::{RmapFlags, RmapOwner, RmapRecord};
+use crate::format::RmapRecord;
 use crate::group_tree::owners;
-use crate::inode::ForkKind;
-use crate::units::{AgBlock, AgNumber, FileBlock, FsBlock};
+use crate::scan::{GroupPart, for_each_mapping};
+use crate::units::{AgBlock, AgNumber};
 use crate::volume::Volume;
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -113,7 +111,9 @@ pub(super) fn for_each(
     visit: &mut dyn FnMut(RmapRecord),
 ) -> Result<(), Error> {
     if !volume.geometry().features.rmapbt() {
-        return scan(volume, &doomed_parts(volume, size), &mut |_, record| visit(record));
+        return for_each_mapping(volume, &doomed_parts(volume, size), &mut |_, record| {
+            visit(record);
+        });
     }
     size.doomed(volume.geometry()).try_for_each(|part| {
         owners(volume, part.ag, AgBlock(part.start), part.len, |record| {
@@ -133,7 +133,7 @@ fn doomed_parts(volume: &Volume, size: Size) -> Vec<GroupPart> {
 fn first_by_scan(volume: &Volume, size: Size) -> Result<Vec<Found>, Error> {
     let (mut found, most) = (Vec::<Found>::new(), window_blocks(volume));
     let order = |(ag, record): &Found| (*ag, record.start, record.owner.0, record.offset);
-    scan(volume, &doomed_parts(volume, size), &mut |ag, mut record| {
+    for_each_mapping(volume, &doomed_parts(volume, size), &mut |ag, mut record| {
         // All owners of shared blocks have their pieces end at the same ones.
         while record.len > 0 {
             let len = record.len.min(most - record.start.0 % most);
@@ -150,46 +150,4 @@ fn first_by_scan(volume: &Volume, size: Size) -> Result<Vec<Found>, Error> {
     found.sort_unstable_by_key(order);
     found.truncate(KEPT);
     Ok(found)
-}
-
-/// Visits the mappings of all inodes in parts of groups, at most one of each group, ascending; they
-/// are cut to it.
-///
-/// # Errors
-/// An inode is damaged; the device failed.
-pub(super) fn scan(
-    volume: &Volume,
-    parts: &[GroupPart],
-    visit: &mut dyn FnMut(AgNumber, RmapRecord),
-) -> Result<(), Error> {
-    let geometry = volume.geometry();
-    // The part that a run of blocks reaches into, and the rest of the run there.
-    let rest = |start: FsBlock, len: u32| {
-        let (ag, block) = geometry.split_block(start);
-        let part = &parts[parts.binary_search_by_key(&ag, |part| part.ag).ok()?];
-        let skipped = part.start.saturating_sub(block.0);
-        (skipped < len).then(|| (ag, AgBlock(block.0 + skipped), skipped))
-    };
-    inodes::for_each_in_use(volume, &mut |number| {
-        let inode = volume.inode(number).map_err(Error::into_damage)?;
-        let (inode, owner) = (inode.read(), RmapOwner::inode(number));
-        for (kind, fork) in
-            [(ForkKind::Data, RmapFlags::empty()), (ForkKind::Attr, RmapFlags::ATTR_FORK)]
-        {
-            for extent in bmap::extents(volume, &inode, kind)?.as_slice() {
-                let Some((ag, start, skipped)) = rest(extent.start, extent.len) else { continue };
-                let state =
-                    if extent.unwritten { RmapFlags::UNWRITTEN } else { RmapFlags::empty() };
-                let offset = FileBlock(extent.offset.0 + u64::from(skipped));
-                let (len, flags) = (extent.len - skipped, fork | state);
-                visit(ag, RmapRecord { start, len, owner, offset, flags });
-            }
-            for block in bmap::tree_block_list(volume, &inode, kind)? {
-                let Some((ag, start, _)) = rest(block, 1) else { continue };
-                let flags = fork | RmapFlags::BMBT_BLOCK;
-                visit(ag, RmapRecord { start, len: 1, owner, offset: FileBlock(0), flags });
-            }
-        }
-        Ok(())
-    })
 }

@@ -10,7 +10,6 @@ mod file_block;
 mod file_data;
 mod inodes;
 mod journal;
-mod leftovers;
 mod mappings;
 mod own_blocks;
 mod place;
@@ -19,16 +18,14 @@ mod room;
 mod size;
 mod switch;
 mod tail;
-mod unowned;
 
 pub use doomed::{Amount, Obstacle};
 pub use plan::{ShrinkOptions, ShrinkTarget, Shrinkage};
 
 use crate::error::Error;
-use crate::recovery;
-use crate::volume::{LiveOptions, Volume};
+use crate::recovery::{self, Leftovers};
+use crate::volume::{Interrupted, LiveOptions, Volume};
 use doomed::Doomed;
-use leftovers::Leftovers;
 use plan::Plan;
 use size::Size;
 use std::sync::Arc;
@@ -54,8 +51,8 @@ pub fn shrink(
     options: ShrinkOptions,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Shrinkage, Error> {
-    switch::resume(device)?;
-    // Its journal is replayed by that, if there is something to replay.
+    // Its journal is replayed by that, if there is something to replay, and a change that was cut
+    // between two superblocks is finished.
     let volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
     // A kernel that did not end well left them, and replay frees them; not so where the journal was
     // emptied by another program. Kernels do not look for them then.
@@ -69,7 +66,8 @@ pub fn shrink(
     drop(volume);
     // It needs the longest piece.
     if journal::is_doomed(&geometry, size) {
-        let place = leftovers.take_place(&geometry, size);
+        let place = leftovers.place(&geometry, |ag, end| size.holds(&geometry, ag, end));
+        place.iter().for_each(|place| leftovers.forget(*place));
         journal::relocate(device, size, place)?;
     }
     let inode_size = geometry.inode_size() as u64;
@@ -119,12 +117,27 @@ pub fn minimise(
 ///
 /// # Errors
 /// As for [`Volume::open_live`].
-pub fn abandon_shrink(device: &Arc<dyn BlockDevice>) -> Result<(), Error> {
-    switch::undo(device)?;
-    // Its journal is replayed by that.
+pub fn abandon_shrink(device: &Arc<dyn BlockDevice>) -> Result<Abandoned, Error> {
+    let change = Interrupted::find(device.as_ref())?;
+    if let Some(change) = &change {
+        change.undo(device.as_ref())?;
+    }
+    let left = Leftovers::of(&Volume::open(Arc::clone(device))?)?;
+    // Its journal is replayed by that, and the rest is done if the volume says itself that it is left.
     let volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
     Leftovers::of(&volume)?.free(&volume)?;
-    volume.close()
+    volume.close()?;
+    Ok(Abandoned { was_cut: change.is_some(), freed_blocks: left.blocks() })
+}
+
+/// What [`abandon_shrink`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Abandoned {
+    /// A shrink was cut between two superblocks, so that no kernel mounted the volume.
+    pub was_cut: bool,
+    /// Blocks that a journal on its way had taken, and that are free again.
+    pub freed_blocks: u64,
 }
 
 /// A step of moving everything out of what goes.

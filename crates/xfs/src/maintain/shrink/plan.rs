@@ -3,10 +3,10 @@
 use super::doomed::{Amount, Doomed, Obstacle, fixed_end, holds_fixed};
 use super::inodes;
 use super::journal;
-use super::leftovers::Leftovers;
 use super::room::{Moving, Rooms};
 use super::size::Size;
 use crate::error::Error;
+use crate::recovery::Leftovers;
 use crate::units::AgNumber;
 use crate::volume::Volume;
 

@@ -2,13 +2,13 @@
 
 use super::doomed::Obstacle;
 use super::journal;
-use super::leftovers::Leftovers;
 use super::size::Size;
 use crate::alloc;
 use crate::btree::Bnobt;
 use crate::error::Error;
 use crate::group::{Reserved, free_list_needed};
 use crate::group_tree::{free_extents, inode_chunks, staging_extents};
+use crate::recovery::{Leftovers, journal_can_move};
 use crate::space::Pool;
 use crate::units::{AgBlock, AgNumber};
 use crate::volume::Volume;
@@ -153,10 +153,10 @@ impl<'v> Rooms<'v> {
     /// Whether a group but the first has a free extent for the journal, and the room.
     fn has_place_for_journal(self, size: Size) -> Result<bool, Error> {
         let (volume, geometry) = (self.volume, self.volume.geometry());
-        if !journal::can_move(geometry) {
+        if !journal_can_move(geometry) {
             return Ok(false);
         }
-        if self.leftovers.place(geometry, size).is_some() {
+        if self.leftovers.place(geometry, |ag, end| size.holds(geometry, ag, end)).is_some() {
             return Ok(true);
         }
         for ag in (1..size.groups).map(AgNumber) {

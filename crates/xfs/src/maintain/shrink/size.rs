@@ -3,13 +3,9 @@
 use crate::error::Error;
 use crate::format::Superblock;
 use crate::geometry::Geometry;
+use crate::maintain::least_last_group;
+use crate::scan::GroupPart;
 use crate::units::AgNumber;
-
-/// Least blocks of a last group that kernels take.
-const MIN_LAST_BLOCKS: u32 = 64;
-
-/// `xfs_repair` reads this many bytes at the start of each group.
-const MIN_LAST_BYTES: u32 = 128 << 10;
 
 /// Least number of groups of a volume that had more: `xfs_repair` wants a second superblock.
 const MIN_GROUPS: u32 = 2;
@@ -21,22 +17,6 @@ pub(super) struct Size {
     pub(super) groups: u32,
     /// Blocks of the last one.
     pub(super) last: u32,
-}
-
-/// A part of a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct GroupPart {
-    pub(super) ag: AgNumber,
-    /// First block.
-    pub(super) start: u32,
-    pub(super) len: u32,
-}
-
-impl GroupPart {
-    /// A whole group.
-    pub(super) fn whole(geometry: &Geometry, ag: AgNumber) -> Self {
-        Self { ag, start: 0, len: geometry.ag_length(ag) }
-    }
 }
 
 impl Size {
@@ -87,7 +67,7 @@ impl Size {
 
     /// Least length of the last group.
     pub(super) fn least_last(geometry: &Geometry) -> u32 {
-        (MIN_LAST_BYTES >> geometry.block_log).max(MIN_LAST_BLOCKS)
+        least_last_group(geometry.block_log)
     }
 
     /// The size without a last group that is short, if it can be left out.
@@ -103,6 +83,11 @@ impl Size {
     /// Blocks of a group that stays.
     pub(super) fn length(self, geometry: &Geometry, ag: AgNumber) -> u32 {
         if ag == self.last_group() { self.last } else { geometry.ag_blocks }
+    }
+
+    /// Whether blocks of a group that end at `end` stay.
+    pub(super) fn holds(self, geometry: &Geometry, ag: AgNumber, end: u64) -> bool {
+        ag <= self.last_group() && end <= self.length(geometry, ag).into()
     }
 
     pub(super) fn blocks(self, geometry: &Geometry) -> u64 {

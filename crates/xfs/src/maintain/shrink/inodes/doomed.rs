@@ -1,10 +1,10 @@
 //! Which inodes are in what goes.
 
 use crate::error::Error;
-use crate::format::InodeChunkRecord;
 use crate::geometry::{Geometry, INODES_PER_CHUNK};
 use crate::group_tree::first_inode_chunk;
-use crate::maintain::shrink::size::{GroupPart, Size};
+use crate::maintain::shrink::size::Size;
+use crate::scan::{GroupPart, for_each_from};
 use crate::units::{AgInode, AgNumber, InodeNumber};
 use crate::volume::Volume;
 use std::ops::ControlFlow;
@@ -71,47 +71,4 @@ impl DoomedInodes {
 fn first_behind(geometry: &Geometry, block: u32) -> AgInode {
     let first = u64::from(block) << geometry.inodes_per_block_log();
     AgInode(u32::try_from(first).unwrap_or(u32::MAX))
-}
-
-/// Visits the inodes in use of a group, from one on.
-pub(super) fn for_each_from(
-    volume: &Volume,
-    ag: AgNumber,
-    first: AgInode,
-    visit: &mut dyn FnMut(InodeNumber) -> Result<ControlFlow<()>, Error>,
-) -> Result<ControlFlow<()>, Error> {
-    let (geometry, mut from) = (volume.geometry(), first);
-    while let Some(chunk) = first_inode_chunk(volume, ag, from)? {
-        volume.prefetch_inodes(in_use(geometry, ag, &chunk));
-        for number in in_use(geometry, ag, &chunk) {
-            if visit(number)?.is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
-        }
-        let Some(next) = chunk.start.0.checked_add(INODES_PER_CHUNK) else { break };
-        from = AgInode(next);
-    }
-    Ok(ControlFlow::Continue(()))
-}
-
-/// Visits all inodes in use of a volume.
-pub(in crate::maintain::shrink) fn for_each_in_use(
-    volume: &Volume,
-    visit: &mut dyn FnMut(InodeNumber) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let mut visit = |number| visit(number).map(ControlFlow::Continue);
-    (0..volume.geometry().ag_count)
-        .try_for_each(|ag| for_each_from(volume, AgNumber(ag), AgInode(0), &mut visit).map(drop))
-}
-
-/// The inodes of a chunk that are in use.
-pub(in crate::maintain::shrink) fn in_use(
-    geometry: &Geometry,
-    ag: AgNumber,
-    chunk: &InodeChunkRecord,
-) -> impl Iterator<Item = InodeNumber> {
-    let (used, start) = (chunk.existing() & !chunk.free, chunk.start.0);
-    (0..INODES_PER_CHUNK)
-        .filter(move |index| used & 1 << index != 0)
-        .map(move |index| geometry.inode_number(ag, AgInode(start + index)))
 }

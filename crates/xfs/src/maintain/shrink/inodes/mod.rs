@@ -13,7 +13,6 @@ mod share;
 mod survey;
 
 use doomed::DoomedInodes;
-pub(super) use doomed::{for_each_in_use, in_use};
 pub(super) use survey::survey;
 
 use super::size::Size;

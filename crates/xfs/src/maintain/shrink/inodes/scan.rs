@@ -4,7 +4,7 @@
 //! all of its directories that move. Then one scan of all directories, none of which is in what goes
 //! any more, finds the files.
 
-use super::doomed::{DoomedInodes, for_each_from};
+use super::doomed::DoomedInodes;
 use super::renumbering::{quota_fields, renumber};
 use crate::bmap::ForkReader;
 use crate::dir::{self, Position};
@@ -13,6 +13,7 @@ use crate::format::FileType;
 use crate::inode::ForkKind;
 use crate::maintain::shrink::size::Size;
 use crate::ops::{self, Parent};
+use crate::scan::for_each_from;
 use crate::units::{AgInode, AgNumber, InodeNumber};
 use crate::volume::Volume;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Blocks that belong to nobody, of a volume without reverse mappings: all owners are looked at.
 
-use super::mappings;
-use super::size::GroupPart;
+use super::mappings::for_each_mapping;
+use super::part::GroupPart;
 use crate::alloc;
 use crate::btree::Bnobt;
 use crate::error::Error;
@@ -19,7 +19,10 @@ const PASS_BLOCKS: u64 = 1 << 29;
 ///
 /// # Errors
 /// A structure is damaged; the device failed.
-pub(super) fn for_each(volume: &Volume, visit: &mut dyn FnMut(GroupPart)) -> Result<(), Error> {
+pub(crate) fn for_each_unowned(
+    volume: &Volume,
+    visit: &mut dyn FnMut(GroupPart),
+) -> Result<(), Error> {
     let geometry = volume.geometry();
     let most = (PASS_BLOCKS / u64::from(geometry.ag_blocks)).max(1) as u32;
     let mut next = 0;
@@ -32,7 +35,7 @@ pub(super) fn for_each(volume: &Volume, visit: &mut dyn FnMut(GroupPart)) -> Res
     Ok(())
 }
 
-/// As [`for_each`], in some groups, which follow each other.
+/// As [`for_each_unowned`], in some groups, which follow each other.
 fn for_each_in(
     volume: &Volume,
     groups: Vec<GroupPart>,
@@ -43,7 +46,7 @@ fn for_each_in(
     for group in &groups {
         owned.push(without_files(volume, *group)?);
     }
-    mappings::scan(volume, &groups, &mut |ag, record| {
+    for_each_mapping(volume, &groups, &mut |ag, record| {
         mark(&mut owned[(ag.0 - first) as usize], record.start, record.len);
     })?;
     for (group, owned) in groups.into_iter().zip(owned) {

@@ -1,28 +1,27 @@
 //! Blocks of the journal that are not in use: a crash left them while it moved.
 //!
-//! A shrink takes its new place before the superblock names it, and frees the old one afterwards.
-//! Reverse mappings say that both are the journal's. Without them such blocks belong to nobody; they
+//! A shrink takes its new place before the superblock names it, and frees the old one afterwards. The
+//! copies of the superblock say so meanwhile, so that the next opening for changes looks for them. Reverse mappings say that both are the journal's. Without them such blocks belong to nobody; they
 //! are told by their number, that of the journal's blocks.
 
-use super::journal;
-use super::size::{GroupPart, Size};
-use super::unowned;
+use crate::alloc;
 use crate::error::Error;
 use crate::format::RmapOwner;
 use crate::geometry::Geometry;
 use crate::group_tree::owners;
+use crate::scan::{GroupPart, for_each_unowned};
 use crate::units::{AgBlock, AgNumber, FsBlock};
 use crate::volume::Volume;
 use std::ops::ControlFlow;
 
 /// The first and the number of blocks of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Leftovers(Vec<(FsBlock, u32)>);
+pub(crate) struct Leftovers(Vec<(FsBlock, u32)>);
 
 impl Leftovers {
     /// # Errors
     /// A structure is damaged; the device failed.
-    pub(super) fn of(volume: &Volume) -> Result<Self, Error> {
+    pub(crate) fn of(volume: &Volume) -> Result<Self, Error> {
         let (geometry, mut found) = (volume.geometry(), Vec::new());
         if geometry.features.rmapbt() {
             for ag in (0..geometry.ag_count).map(AgNumber) {
@@ -34,8 +33,8 @@ impl Leftovers {
                     ControlFlow::Continue(())
                 })?;
             }
-        } else if journal::can_move(geometry) {
-            unowned::for_each(volume, &mut |GroupPart { ag, start, len }| {
+        } else if journal_can_move(geometry) {
+            for_each_unowned(volume, &mut |GroupPart { ag, start, len }| {
                 if len == geometry.log_blocks {
                     found.push((geometry.fs_block(ag, AgBlock(start)), len));
                 }
@@ -44,28 +43,34 @@ impl Leftovers {
         Ok(Self(found))
     }
 
-    /// A place for the journal in what stays.
-    pub(super) fn place(&self, geometry: &Geometry, size: Size) -> Option<FsBlock> {
-        self.index_of_place(geometry, size).map(|index| self.0[index].0)
-    }
-
-    /// As [`place`](Self::place); it is none of these any more.
-    pub(super) fn take_place(&mut self, geometry: &Geometry, size: Size) -> Option<FsBlock> {
-        self.index_of_place(geometry, size).map(|index| self.0.swap_remove(index).0)
-    }
-
-    fn index_of_place(&self, geometry: &Geometry, size: Size) -> Option<usize> {
-        self.0.iter().position(|(start, len)| {
+    /// A place for the journal among those that stay, by their groups and ends.
+    pub(crate) fn place(
+        &self,
+        geometry: &Geometry,
+        stays: impl Fn(AgNumber, u64) -> bool,
+    ) -> Option<FsBlock> {
+        let mut parts = self.0.iter();
+        let place = parts.find(|(start, len)| {
             let (ag, block) = geometry.split_block(*start);
             let end = u64::from(block.0) + u64::from(*len);
-            let stays = ag <= size.last_group() && end <= size.length(geometry, ag).into();
             // The first group is no place for it.
-            ag.0 > 0 && stays && *len == geometry.log_blocks
-        })
+            ag.0 > 0 && stays(ag, end) && *len == geometry.log_blocks
+        });
+        place.map(|(start, _)| *start)
+    }
+
+    /// Leaves a place out.
+    pub(crate) fn forget(&mut self, place: FsBlock) {
+        self.0.retain(|(start, _)| *start != place);
+    }
+
+    /// Blocks in all of them.
+    pub(crate) fn blocks(&self) -> u64 {
+        self.0.iter().map(|(_, len)| u64::from(*len)).sum()
     }
 
     /// Blocks in the first `length` of a group.
-    pub(super) fn blocks_in(&self, geometry: &Geometry, ag: AgNumber, length: u32) -> u64 {
+    pub(crate) fn blocks_in(&self, geometry: &Geometry, ag: AgNumber, length: u32) -> u64 {
         let parts = self.0.iter().map(|(start, len)| (geometry.split_block(*start), *len));
         let blocks = parts.filter(|((group, _), _)| *group == ag).map(|((_, start), len)| {
             let end = start.0.saturating_add(len).min(length);
@@ -78,9 +83,27 @@ impl Leftovers {
     ///
     /// # Errors
     /// A structure is damaged; the device failed.
-    pub(super) fn free(&self, volume: &Volume) -> Result<(), Error> {
-        self.0.iter().try_for_each(|(start, len)| journal::free(volume, *start, *len))
+    pub(crate) fn free(&self, volume: &Volume) -> Result<(), Error> {
+        self.0.iter().try_for_each(|(start, len)| free_journal_blocks(volume, *start, *len))
     }
+}
+
+/// Whether the journal may move at all: in the first group, the number of the root inode depends on it.
+pub(crate) fn journal_can_move(geometry: &Geometry) -> bool {
+    geometry.split_block(geometry.log_start).0.0 > 0
+}
+
+/// Frees blocks that the journal has left.
+///
+/// # Errors
+/// They do not belong to it; damage; the device failed.
+pub(crate) fn free_journal_blocks(volume: &Volume, start: FsBlock, len: u32) -> Result<(), Error> {
+    let (ag, start) = volume.geometry().split_block(start);
+    let mut trans = volume.begin()?;
+    trans.in_group(ag, |trans, group| {
+        alloc::free_in_group(trans, group, start, len, Some(RmapOwner::LOG))
+    })?;
+    trans.commit(&mut [])
 }
 
 /// What is left of an extent without the journal, which may lie beside a place that it left: both are
