@@ -68,7 +68,7 @@ pub use affinity::{
 };
 pub use bio::{
     Batch, Bio, BlockError, Completion, CompletionFuture, CompletionQueue, FailedBio, FileRange,
-    Finished, FirstErrorHandler, Operation, Reason, SharedRead, Splice, SpliceTarget, Waiter,
+    Finished, FirstErrorHandler, Operation, Reason, SharedRead, Splice, Waiter,
 };
 pub use device::{Below, BlockDevice, Claim, Layer, RequestQueue, Stacked};
 pub use driver::{
@@ -79,7 +79,7 @@ pub use drivers::{
     Engine, Exclusive, Fallback, FileDevice, FileOptions, MemoryDevice, MemoryDriver, NullDevice,
     NullDriver, NullOptions, NullQueue, Unchanging, announce_fallback, mounted_at,
 };
-pub use memory::{BUFFER_ALIGNMENT, Buffer, BufferPool, MappedFile, Segment, SegmentList};
+pub use memory::{BUFFER_ALIGNMENT, Buffer, BufferPool, Segment, SegmentList};
 pub use plug::{
     Plug, PlugThreshold, flush, flush_thread as flush_plugs, read_buffer, read_exact_at, read_into,
     splice_at, splice_target, write_all_at, write_zeroes_at,

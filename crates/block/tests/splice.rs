@@ -2,10 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::fs::File;
-use std::io::{self, Write};
-use std::os::fd::AsFd;
+use std::io;
 use std::os::unix::fs::FileExt;
-use std::os::unix::net::UnixStream;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
@@ -16,8 +14,8 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use undercroft_block::stack::Linear;
 use undercroft_block::{
     Bio, BlockDevice, Buffer, Driver, Failure, FileDevice, FileOptions, Leaf, MemoryDevice,
-    OpenError, Plug, QueueContext, QueueOptions, Request, Sector, SpliceTarget, Synchronous,
-    splice_at, splice_target, write_all_at,
+    OpenError, Plug, QueueContext, QueueOptions, Request, Sector, Synchronous, splice_at,
+    splice_target, write_all_at,
 };
 
 const PAGE: u64 = 4096;
@@ -31,8 +29,8 @@ fn in_memory() -> (File, FileDevice) {
 }
 
 /// Moves `byte`, up to so many a call as `step` says.
-fn of(byte: u8, step: usize) -> impl FnMut(SpliceTarget<'_>, u64, usize) -> io::Result<usize> {
-    move |target, offset, most| target.file.write_at(&vec![byte; most.min(step)], offset)
+fn of(byte: u8, step: usize) -> impl FnMut(&File, u64, usize) -> io::Result<usize> {
+    move |target, offset, most| target.write_at(&vec![byte; most.min(step)], offset)
 }
 
 fn found(file: &File, offset: u64, length: u64) -> Vec<u8> {
@@ -58,12 +56,12 @@ fn bytes_go_to_the_file_behind_those_that_a_plug_holds() {
 #[test]
 fn an_error_before_the_first_byte_gives_the_write_back_and_a_later_one_is_its_error() {
     let (file, device) = in_memory();
-    let refuses = |_: SpliceTarget<'_>, _, _| Err(io::Error::from(io::ErrorKind::InvalidInput));
+    let refuses = |_: &File, _, _| Err(io::Error::from(io::ErrorKind::InvalidInput));
     assert!(splice_at(&device, Sector(0), PAGE, &mut { refuses }).is_none());
     let mut calls = 0;
-    let mut ends = |target: SpliceTarget<'_>, offset, _| {
+    let mut ends = |target: &File, offset, _| {
         calls += 1;
-        if calls == 1 { target.file.write_at(&[5; 700], offset) } else { Ok(0) }
+        if calls == 1 { target.write_at(&[5; 700], offset) } else { Ok(0) }
     };
     let error = splice_at(&device, Sector(0), PAGE, &mut ends).unwrap().unwrap_err();
     assert_eq!((error.sector, error.length), (Sector(0), PAGE));
@@ -77,7 +75,7 @@ fn an_error_before_the_first_byte_gives_the_write_back_and_a_later_one_is_its_er
 #[test]
 fn what_cannot_be_taken_now_stays_where_it_is() {
     let refused = |device: &dyn BlockDevice, sector, length| {
-        let mut moves = |_: SpliceTarget<'_>, _, _| panic!("it was moved");
+        let mut moves = |_: &File, _, _| panic!("it was moved");
         assert!(splice_at(device, sector, length, &mut moves).is_none());
         assert!(splice_target(device, sector, length).is_none());
     };
@@ -132,8 +130,8 @@ impl Driver for Slow {
         Some(Ok(()))
     }
 
-    fn splice_target(&self, _: Sector, _: u64) -> Option<SpliceTarget<'_>> {
-        Some(SpliceTarget { file: &self.file, pages: None })
+    fn splice_target(&self, _: Sector, _: u64) -> Option<&File> {
+        Some(&self.file)
     }
 }
 
@@ -167,48 +165,10 @@ fn a_splice_waits_for_no_other_request_and_for_no_frozen_device() {
 fn a_splice_that_panics_does_not_keep_its_sectors() {
     let (_, device) = in_memory();
     let panics = std::panic::catch_unwind(AssertUnwindSafe(|| {
-        let mut splice =
-            |_: SpliceTarget<'_>, _, _| -> io::Result<usize> { panic!("a defect of the caller") };
+        let mut splice = |_: &File, _, _| -> io::Result<usize> { panic!("a defect of the caller") };
         let _ = splice_at(&device, Sector(0), PAGE, &mut splice);
     }));
     assert!(panics.is_err());
     device.drain();
     splice_at(&device, Sector(0), PAGE, &mut of(1, 4096)).unwrap().unwrap();
-}
-
-#[test]
-fn pages_of_a_file_in_memory_are_filled_from_a_socket() {
-    let (file, device) = in_memory();
-    let device: Arc<dyn BlockDevice> = Arc::new(device);
-    write_all_at(&*device, Sector(0), &[1; 64 * PAGE as usize]).unwrap();
-    let prepare = || {
-        let target = splice_target(&*device, Sector(0), 16 * PAGE).unwrap();
-        target.pages.unwrap().prepare(0, 16 * PAGE)
-    };
-    assert!(!prepare() && prepare());
-    let (mut client, socket) = UnixStream::pair().unwrap();
-    client.write_all(&[2; 2 * PAGE as usize]).unwrap();
-    let mut receives = |target: SpliceTarget<'_>, offset, most| {
-        target.pages.unwrap().receive_from(socket.as_fd(), offset, most, &mut [])
-    };
-    splice_at(&*device, Sector(8), 2 * PAGE, &mut receives).unwrap().unwrap();
-    let bytes = found(&file, 0, 4 * PAGE);
-    let runs: Vec<_> =
-        bytes.chunk_by(|one, other| one == other).map(|run| (run[0], run.len())).collect();
-    assert_eq!(runs, [(1, 4096), (2, 8192), (1, 4096)]);
-    // A hole has no pages.
-    for bio in [Bio::discard(Sector(0), 16 * PAGE), Bio::write_zeroes(Sector(8), PAGE)] {
-        let (bio, waiter) = bio.waited();
-        Plug::new(&device).submit(bio);
-        waiter.wait().result.unwrap();
-        assert!(!prepare() && prepare());
-    }
-}
-
-#[test]
-fn pages_of_a_file_on_a_disk_are_not_mapped() {
-    let file = tempfile::tempfile_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    file.write_all_at(&[1; 64 * PAGE as usize], 0).unwrap();
-    let device = FileDevice::from_file(file, "image", &FileOptions::default()).unwrap();
-    assert!(splice_target(&device, Sector(0), 64 * PAGE).unwrap().pages.is_none());
 }

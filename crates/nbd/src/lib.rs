@@ -6,9 +6,6 @@
 //!
 //! The crate knows no file system. Design and promises are in `docs/decisions/nbd.md`.
 
-mod busy_poll;
-mod crowd;
-
 pub mod client;
 pub mod protocol;
 pub mod server;

@@ -39,5 +39,5 @@ pub use file_range::FileRange;
 pub use future::CompletionFuture;
 pub use operation::Operation;
 pub use shared_read::SharedRead;
-pub use splice::{Splice, SpliceTarget};
+pub use splice::Splice;
 pub use waiter::Waiter;

@@ -1,8 +1,10 @@
 //! The queue of a leaf, as a device shows it.
 
+use std::fs::File;
+
 use super::claim::Claim;
 use crate::affinity::Placement;
-use crate::bio::{Bio, Splice, SpliceTarget};
+use crate::bio::{Bio, Splice};
 use crate::driver::OpenError;
 use crate::request::RequestList;
 use crate::statistics::{QueueLatencies, QueueReport, Statistics};
@@ -21,7 +23,7 @@ pub trait RequestQueue: Send + Sync {
     fn submit(&self, requests: &mut RequestList);
 
     /// The place for a [splice](crate::splice_at) of `length` bytes to `sector` on, if it would do.
-    fn splice_target(&self, sector: Sector, length: u64) -> Option<SpliceTarget<'_>>;
+    fn splice_target(&self, sector: Sector, length: u64) -> Option<&File>;
 
     /// Has `splice` move the bytes of `bio`, a write without memory, in this thread, and answers it.
     /// False if nothing was moved; then the bio is gone.

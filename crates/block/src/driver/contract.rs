@@ -11,7 +11,6 @@ use super::bell::Bell;
 use super::completer::Completer;
 use super::completions::Completions;
 use super::open_error::OpenError;
-use crate::bio::SpliceTarget;
 use crate::request::{Failure, Request, RequestList};
 use crate::units::{Limits, Sector};
 
@@ -66,7 +65,7 @@ pub trait Driver: Send + Sync + 'static {
     /// The place to which the bytes of a write of `length` bytes to `sector` on can be moved now, at
     /// their offset in the device, without more waiting than a copy has now and then. Asked for writes
     /// by [`splice_at`](crate::splice_at).
-    fn splice_target(&self, sector: Sector, length: u64) -> Option<SpliceTarget<'_>> {
+    fn splice_target(&self, sector: Sector, length: u64) -> Option<&File> {
         let _ = (sector, length);
         None
     }

@@ -4,8 +4,6 @@ mod allocation;
 #[allow(dead_code, reason = "for rings")]
 mod arena;
 mod buffer;
-mod file_units;
-mod mapped_file;
 mod pool;
 mod recycled;
 mod region;
@@ -14,7 +12,6 @@ mod segment;
 pub use allocation::BUFFER_ALIGNMENT;
 pub(crate) use arena::Arena;
 pub use buffer::Buffer;
-pub use mapped_file::MappedFile;
 pub use pool::BufferPool;
 pub(crate) use recycled::{Recycle, Recycled, Spares};
 pub use segment::{Segment, SegmentList};

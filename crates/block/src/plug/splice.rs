@@ -1,8 +1,10 @@
 //! Writes whose bytes are outside of the memory of this process: in a pipe, most often, from where
 //! `splice` takes them to a file with one copy less.
 
+use std::fs::File;
+
 use super::screen::screen;
-use crate::bio::{Bio, BlockError, Splice, SpliceTarget};
+use crate::bio::{Bio, BlockError, Splice};
 use crate::device::{BlockDevice, Layer};
 use crate::threads::held;
 use crate::units::Sector;
@@ -10,11 +12,7 @@ use crate::units::Sector;
 /// The place to which [`splice_at`] would have `length` bytes moved from `sector` on, if the device took them
 /// now: it is a leaf over a file whose page cache has all of the range, in whole pages.
 #[must_use]
-pub fn splice_target(
-    device: &dyn BlockDevice,
-    sector: Sector,
-    length: u64,
-) -> Option<SpliceTarget<'_>> {
+pub fn splice_target(device: &dyn BlockDevice, sector: Sector, length: u64) -> Option<&File> {
     match device.layer() {
         Layer::Leaf(queue) => queue.splice_target(sector, length),
         Layer::Stacked(_) => None,

@@ -3,7 +3,6 @@
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::Duration;
 
 use rustix::event::PollFlags;
 
@@ -12,10 +11,6 @@ use super::port::Port;
 use super::receiver::Receiving;
 use super::seat::{Ended, Seat};
 use super::state::{Over, Shared};
-
-/// How long it looks before it sleeps: as long as two threads take to wake each other. As long as a
-/// server, it keeps processors from a server on the same machine that has several threads.
-const MOMENT: Duration = Duration::from_micros(20);
 
 /// The time of a leader, which ends in a panic, too: others wait for that.
 struct Leading<'p> {
@@ -58,7 +53,6 @@ impl Shared {
         let port = &self.ports[port];
         let mut mine = seat.take();
         let waits = waits && mine.is_empty() && !seat.is_called();
-        let _member = waits.then(|| self.crowd.join());
         let led = port.lead(seat, waits).map(|receiving| {
             let mut leading = Leading { port, rest: None };
             leading.rest = self.receive(receiving, seat, waits, &mut mine);
@@ -124,10 +118,7 @@ impl Receiving {
                 return Ok(());
             }
             let room_wanted = self.link.has_rest();
-            // With so many waiting, all processors have work: not to wake others counts, not to be awake.
-            let peeks = waits && self.receiver.may_peek() && shared.crowd.can_spare_one();
-            look |= self.receiver.has_peeked();
-            if look && (if peeks { self.receiver.peek() } else { self.receiver.look() })? {
+            if look && self.receiver.look()? {
                 continue;
             }
             if !waits {
@@ -135,13 +126,6 @@ impl Receiving {
                     self.link.go_on()?;
                 }
                 return Ok(());
-            }
-            if !room_wanted && !peeks {
-                let Self { busy_poll, receiver, .. } = self;
-                if busy_poll.find(MOMENT, || Ok::<_, Stop>(seat.is_called() || receiver.look()?))? {
-                    look = false;
-                    continue;
-                }
             }
             let room = if room_wanted { PollFlags::OUT } else { PollFlags::empty() };
             let woken = seat.sleep(Some((self.link.socket().as_fd(), PollFlags::IN | room)))?;

@@ -16,8 +16,6 @@ const AHEAD: usize = 64 << 10;
 /// without a copy.
 const AHEAD_OF_LONG: usize = 512;
 const LONG: u64 = 16 << 10;
-/// More than the longest answer without data.
-const BRIEF: usize = 64;
 /// Bytes that are encrypted at a time.
 const ENCRYPTED: usize = 128 << 10;
 /// Most pieces that a call takes.
@@ -36,10 +34,6 @@ pub(super) struct Receiver {
     held: Range<usize>,
     /// Bytes to receive ahead.
     ahead: usize,
-    /// Bytes of the socket that were [peeked](Self::peek) at, and are not part of what comes next.
-    peeked: usize,
-    /// Whether the last bytes that came were an answer without data.
-    is_brief: bool,
 }
 
 /// Encrypted bytes; those in the range wait for room in the session.
@@ -84,7 +78,7 @@ impl Receiver {
     fn new(socket: &Arc<Socket>, tls: Option<(Session, Raw)>) -> Self {
         let buffer = vec![0; AHEAD].into_boxed_slice();
         let socket = Arc::clone(socket);
-        Self { socket, tls, buffer, held: 0..0, ahead: AHEAD, peeked: 0, is_brief: false }
+        Self { socket, tls, buffer, held: 0..0, ahead: AHEAD }
     }
 
     /// What has been received and not used.
@@ -97,68 +91,16 @@ impl Receiver {
         self.tls.is_some()
     }
 
-    /// Receives ahead what has come behind what was [peeked](Self::peek) at; false if nothing has.
+    /// Receives ahead what has come; false if nothing has.
     pub(super) fn look(&mut self) -> io::Result<bool> {
         self.buffer.copy_within(self.held.clone(), 0);
         self.held = 0..self.held.len();
         let end = self.buffer.len().min(self.held.end + self.ahead);
-        let Self { socket, tls, buffer, held, peeked, .. } = self;
-        let (known, free) = (&mut [0; BRIEF][..*peeked], &mut buffer[held.end..end]);
-        let came = if known.is_empty() {
-            come(receive(socket, tls, &mut [IoSliceMut::new(free)], false))?
-        } else {
-            let both = &mut [IoSliceMut::new(known), IoSliceMut::new(free)];
-            let count = come(socket.receive(both, false))?;
-            let taken = count.min(*peeked);
-            *peeked -= taken;
-            count - taken
-        };
+        let Self { socket, tls, buffer, held, .. } = self;
+        let free = &mut buffer[held.end..end];
+        let came = come(receive(socket, tls, &mut [IoSliceMut::new(free)], false))?;
         held.end += came;
-        if came > 0 {
-            self.is_brief = came < BRIEF;
-        }
         Ok(came > 0)
-    }
-
-    /// Whether it pays to [peek](Self::peek): the last answer had no data, and the socket is one of this
-    /// machine.
-    pub(super) fn may_peek(&self) -> bool {
-        self.is_brief && self.tls.is_none() && self.socket.is_local()
-    }
-
-    /// Like [`look`](Self::look), but where it [may](Self::may_peek) an answer without data stays in the
-    /// socket until the thread waits again.
-    ///
-    /// To receive makes room, for which a peer is woken that sleeps in its socket, although it waits for
-    /// requests: it wakes twice for each. Once the next request was sent it is awake.
-    pub(super) fn peek(&mut self) -> io::Result<bool> {
-        if !self.may_peek() || self.has_peeked() || !self.held.is_empty() {
-            return self.look();
-        }
-        let came = come(self.socket.peek(&mut self.buffer[..BRIEF]))?;
-        if came == BRIEF {
-            return self.look();
-        }
-        (self.held, self.peeked) = (0..came, came);
-        Ok(came > 0)
-    }
-
-    /// Whether the next [look](Self::look) takes what was [peeked](Self::peek) at from the socket. It has
-    /// to be done before the socket is waited for, which has something to receive until then.
-    pub(super) fn has_peeked(&self) -> bool {
-        self.peeked > 0
-    }
-
-    fn take_peeked(&mut self) -> io::Result<()> {
-        let bytes = &mut [0; BRIEF];
-        while self.peeked > 0 {
-            let bytes = &mut [IoSliceMut::new(&mut bytes[..self.peeked])];
-            match self.socket.receive(bytes, false)? {
-                0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-                count => self.peeked -= count,
-            }
-        }
-        Ok(())
     }
 
     /// Fills all of `pieces`, which belong to one answer, and waits for it.
@@ -193,7 +135,6 @@ impl Receiver {
     /// Fills some of `pieces` but the first `skip` bytes, and what comes behind them goes into the
     /// buffer, which is empty. Returns how many bytes went to the pieces.
     fn receive_around(&mut self, pieces: &mut [&mut [u8]], skip: usize) -> io::Result<usize> {
-        self.take_peeked()?;
         let Self { socket, tls, buffer, held, ahead, .. } = self;
         let (mut left, all) = (0, pieces.len() < MAX_PIECES);
         let mut around = Vec::with_capacity(pieces.len().min(MAX_PIECES - 1) + 1);
@@ -229,13 +170,6 @@ impl Read for Receiver {
             return self.receive_around(&mut [bytes], 0);
         }
         Ok(self.take_held(bytes))
-    }
-}
-
-impl Drop for Receiver {
-    /// A socket that is closed with bytes in it tells the peer an error instead of the end.
-    fn drop(&mut self) {
-        let _ = self.take_peeked();
     }
 }
 
@@ -357,96 +291,5 @@ impl Encrypting {
             session.write_tls(&mut self.out)?;
         }
         Ok(taken)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::net::UnixStream;
-
-    use rustix::io::ioctl_fionread;
-
-    use super::*;
-
-    /// A peer, and the receiver of what it writes, with the socket.
-    fn pair() -> (UnixStream, Arc<Socket>, Receiver) {
-        let (peer, own) = UnixStream::pair().unwrap();
-        let socket = Arc::new(Socket::from(own));
-        let receiver = plain(&socket).0;
-        (peer, socket, receiver)
-    }
-
-    /// Uses all that has come.
-    fn used(receiver: &mut Receiver) -> Vec<u8> {
-        let mut bytes = vec![0; receiver.held().len()];
-        receiver.read_exact(&mut bytes).unwrap();
-        bytes
-    }
-
-    /// Leaves five bytes in the socket that were peeked at and used.
-    fn leave_one(peer: &mut UnixStream, receiver: &mut Receiver) {
-        // The first answer is not known to be brief.
-        for _ in 0..2 {
-            peer.write_all(b"short").unwrap();
-            assert!(receiver.peek().unwrap());
-            used(receiver);
-        }
-    }
-
-    #[test]
-    fn what_was_peeked_at_comes_once_and_is_taken_before_what_is_behind_it() {
-        let (mut peer, socket, mut receiver) = pair();
-        assert!(!receiver.peek().unwrap());
-        // The first one is not known to be brief.
-        for (bytes, left) in [(*b"first", 0), (*b"other", 5), (*b"third", 0), (*b"sixth", 5)] {
-            peer.write_all(&bytes).unwrap();
-            // Together with what was peeked at, the next one is taken.
-            assert!(receiver.peek().unwrap());
-            assert_eq!(used(&mut receiver), bytes);
-            assert_eq!(ioctl_fionread(&*socket).unwrap(), left);
-        }
-        assert!(receiver.has_peeked() && !receiver.peek().unwrap() && !receiver.has_peeked());
-        assert_eq!(ioctl_fionread(&*socket).unwrap(), 0);
-
-        // A part of an answer, whose rest is waited for.
-        peer.write_all(b"part").unwrap();
-        assert!(receiver.peek().unwrap());
-        peer.write_all(b" and rest").unwrap();
-        let mut bytes = [0; 13];
-        receiver.read_exact(&mut bytes).unwrap();
-        assert_eq!(&bytes, b"part and rest");
-        peer.write_all(b"again").unwrap();
-        assert!(receiver.peek().unwrap() && receiver.look().is_ok_and(|came| !came));
-        assert_eq!(used(&mut receiver), b"again");
-    }
-
-    #[test]
-    fn data_is_received_at_once_and_not_peeked_at() {
-        let (mut peer, socket, mut receiver) = pair();
-        for _ in 0..3 {
-            peer.write_all(&[7; BRIEF]).unwrap();
-            assert!(receiver.peek().unwrap());
-            assert_eq!(ioctl_fionread(&*socket).unwrap(), 0);
-            assert_eq!(used(&mut receiver), [7; BRIEF]);
-        }
-    }
-
-    #[test]
-    fn a_socket_that_is_closed_behind_a_peek_tells_the_peer_the_end() {
-        let (mut peer, socket, mut receiver) = pair();
-        leave_one(&mut peer, &mut receiver);
-        assert_eq!(ioctl_fionread(&*socket).unwrap(), 5);
-        drop((receiver, socket));
-        assert_eq!(peer.read(&mut [0]).unwrap(), 0);
-    }
-
-    #[test]
-    fn the_end_is_an_error_also_behind_a_peek() {
-        let (mut peer, _socket, mut receiver) = pair();
-        leave_one(&mut peer, &mut receiver);
-        drop(peer);
-        // What was peeked at is taken first.
-        assert!(!receiver.peek().unwrap());
-        assert_eq!(receiver.peek().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 }

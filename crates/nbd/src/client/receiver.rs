@@ -9,7 +9,6 @@ use super::flight::Flight;
 use super::handshake::Terms;
 use super::link::Link;
 use super::seat::{Ended, Seat};
-use crate::busy_poll::BusyPoll;
 
 /// What the thread needs that receives from a connection.
 pub(super) struct Receiving {
@@ -18,13 +17,11 @@ pub(super) struct Receiving {
     pub(super) terms: Terms,
     /// Answered, and not handed in yet: together with what comes at the same time.
     pub(super) ended: Vec<Ended>,
-    pub(super) busy_poll: BusyPoll,
 }
 
 impl Receiving {
     pub(super) fn new(link: &Arc<Link>, receiver: channel::Receiver, terms: Terms) -> Self {
-        let (link, busy_poll) = (Arc::clone(link), BusyPoll::default());
-        Self { link, receiver, terms, ended: Vec::new(), busy_poll }
+        Self { link: Arc::clone(link), receiver, terms, ended: Vec::new() }
     }
 
     /// Takes what the answer brings. A read may have to wait for its data: what has ended before is

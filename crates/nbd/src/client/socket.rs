@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendFlags, SocketAddrUnix,
-    SocketFlags, SocketType, connect, recv, recvmsg, sendmsg, socket_with,
+    SocketFlags, SocketType, connect, recvmsg, sendmsg, socket_with,
 };
 
 use crate::protocol::Transport;
@@ -87,17 +87,6 @@ impl Socket {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// Copies what has come to `bytes`, and leaves it in the socket; does not wait. Nothing means the end.
-    pub(super) fn peek(&self, bytes: &mut [u8]) -> io::Result<usize> {
-        let flags = RecvFlags::DONTWAIT | RecvFlags::PEEK;
-        Ok(rustix::io::retry_on_intr(|| recv(self, &mut *bytes, flags))?.0)
-    }
-
-    /// Whether the peer is on this machine, and told at once when bytes are received.
-    pub(super) fn is_local(&self) -> bool {
-        matches!(self.stream, Stream::Unix(_))
     }
 
     /// Sends some of `pieces` if there is room at once: else the error is one that would block.

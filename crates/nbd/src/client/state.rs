@@ -33,7 +33,6 @@ use super::receiver::Receiving;
 use super::seat::{Ended, Seat};
 use super::spare::Spare;
 use super::zeroes::Zeroes;
-use crate::crowd::Crowd;
 use crate::protocol::WireError;
 
 /// Time without a receiver on a connection after which its watcher receives. Tests wait an hour: no
@@ -52,8 +51,6 @@ pub(super) struct Shared {
     pub(super) facts: Facts,
     pub(super) zeroes: Zeroes,
     pub(super) spare: Spare,
-    /// Threads that wait for answers.
-    pub(super) crowd: Crowd,
     /// One for each connection.
     pub(super) ports: Vec<Arc<Port<Receiving>>>,
     pub(super) state: Mutex<State>,
@@ -129,7 +126,6 @@ impl Shared {
             facts,
             zeroes: Zeroes::default(),
             spare: Spare::default(),
-            crowd: Crowd::default(),
             ports: watchers.iter().map(port).collect(),
             state: Mutex::new(state),
             change: Condvar::new(),

@@ -14,7 +14,7 @@ use crate::protocol::{
 
 /// The longest payload that a request may have: twice what all servers take, as clients that were written
 /// for others send so much.
-pub(super) const MAX_PAYLOAD: u32 = 2 * PORTABLE_PAYLOAD;
+pub(crate) const MAX_PAYLOAD: u32 = 2 * PORTABLE_PAYLOAD;
 
 /// A metadata context: what is known of the ranges of a device.
 pub trait Extents: Send + Sync {
@@ -28,18 +28,18 @@ pub trait Extents: Send + Sync {
 
 /// A device under a name.
 pub struct Export {
-    pub(super) name: String,
-    pub(super) description: String,
-    pub(super) device: Arc<dyn BlockDevice>,
-    pub(super) read_only: bool,
-    pub(super) fast_zeroes: bool,
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) device: Arc<dyn BlockDevice>,
+    pub(crate) read_only: bool,
+    pub(crate) fast_zeroes: bool,
     /// Whether several programs may change it at once.
     shared: bool,
-    pub(super) writers: Writers,
+    pub(crate) writers: Writers,
     /// Held by a write that does not end with a block, from the read of what is around to the write.
-    pub(super) patching: Mutex<()>,
+    pub(crate) patching: Mutex<()>,
     /// [`BASE_ALLOCATION`] is the first.
-    pub(super) contexts: Vec<Arc<dyn Extents>>,
+    pub(crate) contexts: Vec<Arc<dyn Extents>>,
 }
 
 impl Export {
@@ -83,7 +83,7 @@ impl Export {
     }
 
     /// Whether one program alone may change it, if that asks for it.
-    pub(super) fn has_one_writer(&self) -> bool {
+    pub(crate) fn has_one_writer(&self) -> bool {
         !self.shared && !self.read_only
     }
 
@@ -105,19 +105,19 @@ impl Export {
     }
 
     /// Its length in bytes.
-    pub(super) fn size(&self) -> u64 {
+    pub(crate) fn size(&self) -> u64 {
         self.device.capacity().to_bytes().unwrap_or(i64::MAX as u64)
     }
 
     /// Requests should be multiples of this.
-    pub(super) fn minimum(&self) -> u32 {
+    pub(crate) fn minimum(&self) -> u32 {
         // Logical blocks of disks are some KiB at most; the protocol has no more than 64.
         u32::try_from(self.device.limits().block_bytes).unwrap_or(1 << 16).min(1 << 16)
     }
 
     /// What is told of that: requests of any length are served, and some clients cannot cut the end of what
     /// they write.
-    pub(super) fn block_sizes(&self) -> BlockSizes {
+    pub(crate) fn block_sizes(&self) -> BlockSizes {
         let block = self.minimum();
         // Of a disk with larger blocks than most it is good to know them.
         let minimum = if u64::from(block) == SECTOR_SIZE { 1 } else { block };
@@ -126,7 +126,7 @@ impl Export {
 
     /// Size and abilities; some of them a client has only with chunks, or if nothing `keeps_out` what it
     /// writes.
-    pub(super) fn info(&self, chunks: bool, filter: bool, keeps_out: bool) -> ExportInfo {
+    pub(crate) fn info(&self, chunks: bool, filter: bool, keeps_out: bool) -> ExportInfo {
         type Flags = TransmissionFlags;
         let mut flags = Flags::HAS_FLAGS
             | Flags::SEND_FLUSH

@@ -18,44 +18,16 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod answers;
+mod answer;
 mod connection;
-mod cover;
-mod end;
-mod execute;
 mod export;
-mod handshake;
-mod hub;
-mod input;
-mod intake;
-mod listener;
-mod load;
-mod long_read;
-mod long_write;
-mod negotiation;
-mod outbox;
-mod own_writes;
-mod page_aliasing;
-mod part;
-mod patience;
-mod payload;
 mod pipe;
-mod placed_write;
-mod poll;
 mod read;
-mod read_way;
-mod reply;
-mod splice_way;
-mod spliced_write;
-mod status;
-mod stream;
-mod tls;
-mod unaligned;
-mod unread;
+mod request;
+mod service;
+mod write;
 mod writers;
-mod zeroes;
 
+pub use connection::{Listener, Tls, TlsError};
 pub use export::{Export, Extents};
-pub use hub::{Server, ServerError, Settings};
-pub use listener::Listener;
-pub use tls::{Tls, TlsError};
+pub use service::{Server, ServerError, Settings};

@@ -17,16 +17,16 @@ const MOST: usize = 8;
 
 /// The room of a pipe for reads in bytes. A range that does not begin with a page of the page cache takes
 /// one page more than it has.
-pub(super) const READ_ROOM: usize = 256 << 10;
+pub(crate) const READ_ROOM: usize = 256 << 10;
 
 /// The room of a pipe for writes: what a client sends may be in pieces, which take a page each.
-pub(super) const WRITE_ROOM: usize = 512 << 10;
+pub(crate) const WRITE_ROOM: usize = 512 << 10;
 
 /// The number of `SIGPIPE` in Linux.
 const SIGPIPE: u32 = 13;
 
 /// The pipes of a connection.
-pub(super) struct Pipes {
+pub(crate) struct Pipes {
     room: usize,
     state: Mutex<State>,
 }
@@ -44,7 +44,7 @@ struct Pipe {
 }
 
 /// A pipe with bytes on their way.
-pub(super) struct FilledPipe {
+pub(crate) struct FilledPipe {
     /// None only while it is dropped.
     pipe: Option<Pipe>,
     owner: Arc<Pipes>,
@@ -55,7 +55,7 @@ pub(super) struct FilledPipe {
 
 /// Whether a socket whose other end is gone costs this process only an error. There is no way to say that
 /// with each `splice`. Programs in Rust ignore the signal from the start on.
-pub(super) fn survives_sigpipe() -> bool {
+pub(crate) fn survives_sigpipe() -> bool {
     let Ok(status) = fs::read_to_string("/proc/self/status") else { return false };
     let mask = |name| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     let has =
@@ -65,18 +65,18 @@ pub(super) fn survives_sigpipe() -> bool {
 
 impl Pipes {
     /// None yet; they are made when they are needed, with so much room in bytes.
-    pub(super) fn of(room: usize) -> Arc<Self> {
+    pub(crate) fn of(room: usize) -> Arc<Self> {
         Arc::new(Self { room, state: Mutex::new(State { free: Vec::new(), left: MOST }) })
     }
 
     /// Pipes that could be filled now.
-    pub(super) fn available(&self) -> usize {
+    pub(crate) fn available(&self) -> usize {
         let state = self.state.lock();
         state.free.len() + state.left
     }
 
     /// A pipe with `length` bytes of `range`, if there is one and the file has so many.
-    pub(super) fn fill(self: &Arc<Self>, range: &FileRange, length: usize) -> Option<FilledPipe> {
+    pub(crate) fn fill(self: &Arc<Self>, range: &FileRange, length: usize) -> Option<FilledPipe> {
         let (file, mut offset) = (&range.file, range.offset);
         let filled = self.filled(length, |pipe, rest| {
             splice(file, Some(&mut offset), pipe, None, rest, SpliceFlags::NONBLOCK)
@@ -87,7 +87,7 @@ impl Pipes {
 
     /// A pipe with `length` bytes that have come to `socket`, if there is one; with fewer if it has no
     /// room for all. An error of the socket comes once more when it is read.
-    pub(super) fn receive(
+    pub(crate) fn receive(
         self: &Arc<Self>,
         socket: BorrowedFd<'_>,
         length: usize,
@@ -148,7 +148,7 @@ impl Pipe {
 
 impl FilledPipe {
     /// Bytes that it was filled with.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.length
     }
 
@@ -156,7 +156,7 @@ impl FilledPipe {
     ///
     /// For this the socket has to be one that does not wait: the flag of `splice` counts for the pipe alone
     /// (Linux 6.18). A thread that begins to read from it in this moment does not wait either.
-    pub(super) fn send(&self, socket: &OwnedFd) -> io::Result<usize> {
+    pub(crate) fn send(&self, socket: &OwnedFd) -> io::Result<usize> {
         let Some(pipe) = &self.pipe else { return Ok(0) };
         ioctl_fionbio(socket, true)?;
         let left = self.left.get();
@@ -168,7 +168,7 @@ impl FilledPipe {
     }
 
     /// Moves up to `most` of its bytes to `file`, from `offset` on; returns their number.
-    pub(super) fn write_to(&self, file: &File, offset: u64, most: usize) -> io::Result<usize> {
+    pub(crate) fn write_to(&self, file: &File, offset: u64, most: usize) -> io::Result<usize> {
         let Some(pipe) = &self.pipe else { return Ok(0) };
         let (left, mut offset) = (self.left.get(), offset);
         let wanted = most.min(left);
@@ -179,7 +179,7 @@ impl FilledPipe {
     }
 
     /// Moves its bytes to the front of `memory`, which has room for them.
-    pub(super) fn read_to(&self, memory: &mut [u8]) -> io::Result<()> {
+    pub(crate) fn read_to(&self, memory: &mut [u8]) -> io::Result<()> {
         let Some(pipe) = &self.pipe else { return Ok(()) };
         let mut filled = 0;
         while self.left.get() > 0 {

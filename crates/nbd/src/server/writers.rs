@@ -23,7 +23,7 @@ const PAST: usize = 256;
 
 /// Connections that may change an export beside each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Party {
+pub(crate) enum Party {
     /// Those of the program that calls itself so.
     Program(String),
     /// Those that do not name themselves.
@@ -32,7 +32,7 @@ pub(super) enum Party {
 
 /// Who changes an export.
 #[derive(Debug, Default)]
-pub(super) struct Writers {
+pub(crate) struct Writers {
     state: Mutex<State>,
     left: Condvar,
 }
@@ -49,7 +49,7 @@ struct State {
 
 /// Why an export cannot be changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     /// Another party changes it.
     Taken,
     /// Another party has changed it since this one did.
@@ -57,7 +57,7 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    pub(super) fn words(self) -> &'static str {
+    pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Taken => {
                 "another client changes it: end that first, open it for reading alone, or have the \
@@ -102,7 +102,7 @@ impl Writers {
     }
 
     /// Whether a program changes the export that is not `party`.
-    pub(super) fn keep_out(&self, party: &Party) -> bool {
+    pub(crate) fn keep_out(&self, party: &Party) -> bool {
         let state = self.state.lock();
         let other = state.party.as_ref().is_some_and(|holder| holder != party);
         other && state.connections > 0 && matches!(state.party, Some(Party::Program(_)))
@@ -111,19 +111,19 @@ impl Writers {
 
 /// A connection's right to change its export, until its last request has ended.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(crate) struct Writer {
     export: Arc<Export>,
     has_joined: AtomicBool,
 }
 
 impl Writer {
     /// A right that is asked for with the first change, if there is one.
-    pub(super) fn unnamed(export: &Arc<Export>) -> Self {
+    pub(crate) fn unnamed(export: &Arc<Export>) -> Self {
         Self { export: Arc::clone(export), has_joined: AtomicBool::new(false) }
     }
 
     /// The right of a `party` from now on. One that is not named asks for it later.
-    pub(super) fn of(export: &Arc<Export>, party: &Party) -> Result<Self, Refusal> {
+    pub(crate) fn of(export: &Arc<Export>, party: &Party) -> Result<Self, Refusal> {
         let writer = Self::unnamed(export);
         if export.has_one_writer() && *party != Party::Unnamed {
             export.writers.join(party, LEAVE)?;
@@ -133,7 +133,7 @@ impl Writer {
     }
 
     /// Whether the connection may change the export. It asks in one thread.
-    pub(super) fn may_write(&self) -> bool {
+    pub(crate) fn may_write(&self) -> bool {
         if self.has_joined.load(Ordering::Relaxed) || !self.export.has_one_writer() {
             return true;
         }

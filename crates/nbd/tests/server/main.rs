@@ -5,7 +5,6 @@ mod copies;
 mod panics;
 mod parts;
 mod piped;
-mod placed;
 mod raw;
 mod rubbish;
 mod scripts;

@@ -22,7 +22,7 @@ use std::time::Instant;
 use super::open::OpenFile;
 use super::uring::{UringDriver, UringQueue};
 use super::{page_cache, transfer, unwaiting};
-use crate::bio::{Operation, SpliceTarget};
+use crate::bio::Operation;
 use crate::driver::{Bell, Completions, Driver, DriverQueue, OpenError, QueueContext, Wait, drain};
 use crate::memory::{Buffer, BufferPool};
 use crate::request::{Failure, Request, RequestList};
@@ -128,7 +128,7 @@ impl Driver for MixedDriver {
         unwaiting::place(&self.file, request)
     }
 
-    fn splice_target(&self, sector: Sector, length: u64) -> Option<SpliceTarget<'_>> {
+    fn splice_target(&self, sector: Sector, length: u64) -> Option<&File> {
         unwaiting::splice_target(&self.file, sector, length)
     }
 

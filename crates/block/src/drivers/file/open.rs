@@ -5,8 +5,8 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use rustix::fs::{
     AtFlags, OFlags, StatxFlags, fcntl_getfl, fcntl_setfl, fstatfs, ioctl_blksszget, major, minor,
@@ -16,7 +16,6 @@ use rustix::ioctl;
 
 use super::exclusive::Exclusive;
 use crate::driver::{OpenError, Taken};
-use crate::memory::MappedFile;
 use crate::units::{Limits, SECTOR_SIZE, Sector};
 
 /// `IOV_MAX` of Linux: most pieces of memory in one call.
@@ -48,8 +47,6 @@ pub(super) struct OpenFile {
     direct: Option<Alignment>,
     /// `None` if it is only read, or its maker has the right to change it.
     exclusive: Option<Exclusive>,
-    /// Its pages, if it is in memory; mapped when they are first asked for.
-    mapped: OnceLock<Option<MappedFile>>,
 }
 
 /// What transfers without a page cache between have to be multiples of, in bytes.
@@ -132,7 +129,6 @@ impl OpenFile {
             gives_up,
             direct,
             exclusive,
-            mapped: OnceLock::new(),
         })
     }
 
@@ -239,23 +235,6 @@ impl OpenFile {
     /// Whether the bytes are in memory, and no transfer waits for a disk.
     pub(super) fn is_in_memory(&self) -> bool {
         self.in_memory
-    }
-
-    /// Its pages, if it is in memory.
-    ///
-    /// Other files have to know of each page that is written to: the first write to a mapped one
-    /// costs a fault, and once more after each time it went to the disk.
-    pub(super) fn pages(&self) -> Option<&MappedFile> {
-        let may_be = self.in_memory && !self.read_only;
-        let mapped = || may_be.then(|| MappedFile::of(&self.file)).flatten();
-        self.mapped.get_or_init(mapped).as_ref()
-    }
-
-    /// A hole was made of `length` bytes from `offset` on.
-    pub(super) fn forget_pages(&self, offset: u64, length: u64) {
-        if let Some(Some(pages)) = self.mapped.get() {
-            pages.forget(offset, length);
-        }
     }
 
     /// Whether a read can be asked to give up instead of waiting for a disk; it is assumed until the

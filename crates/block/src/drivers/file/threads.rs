@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use super::open::OpenFile;
 use super::{transfer, unwaiting};
-use crate::bio::SpliceTarget;
 use crate::driver::{Driver, OpenError, QueueContext, Synchronous};
 use crate::request::{Failure, Request};
 use crate::units::{Limits, Sector};
@@ -48,7 +47,7 @@ impl Driver for ThreadsDriver {
         unwaiting::place(&self.file, request)
     }
 
-    fn splice_target(&self, sector: Sector, length: u64) -> Option<SpliceTarget<'_>> {
+    fn splice_target(&self, sector: Sector, length: u64) -> Option<&File> {
         unwaiting::splice_target(&self.file, sector, length)
     }
 

@@ -213,7 +213,6 @@ fn clone(file: &File, request: &Request) -> Result<(), Failure> {
 /// Makes a range read as zeroes: a hole if the file can have one, else unwritten extents, else
 /// zeroes.
 fn write_zeroes(device: &OpenFile, offset: u64, length: u64) -> Result<(), Failure> {
-    device.forget_pages(offset, length);
     for how in [FallocateFlags::PUNCH_HOLE, FallocateFlags::ZERO_RANGE] {
         match retry(|| fallocate(device.file(), how | FallocateFlags::KEEP_SIZE, offset, length)) {
             Err(error) if is_unsupported(error) => {}
@@ -244,7 +243,6 @@ fn write_plain_zeroes(device: &OpenFile, offset: u64, length: u64) -> Result<(),
 /// Gives a range back to the file system below, if it can take it: a discard is advice.
 fn discard(device: &OpenFile, offset: u64, length: u64) -> Result<(), Failure> {
     let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-    device.forget_pages(offset, length);
     match retry(|| fallocate(device.file(), how, offset, length)) {
         Err(error) if is_unsupported(error) => Ok(()),
         result => Ok(result?),

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::open::{MAX_SEGMENTS, OpenFile};
 use super::{page_cache, transfer};
-use crate::bio::{Operation, SpliceTarget};
+use crate::bio::Operation;
 use crate::request::{Failure, Request};
 use crate::units::{SECTOR_SIZE, Sector};
 
@@ -40,16 +40,12 @@ pub(super) fn place<'d>(device: &'d OpenFile, request: &Request) -> Option<&'d A
 
 /// The file, if whole pages of it may be spliced there: it is in memory, or the page cache has them.
 /// What the page cache does not have may better go around it, and parts of pages would be read first.
-pub(super) fn splice_target(
-    device: &OpenFile,
-    sector: Sector,
-    length: u64,
-) -> Option<SpliceTarget<'_>> {
+pub(super) fn splice_target(device: &OpenFile, sector: Sector, length: u64) -> Option<&File> {
     let (offset, page) = (sector.0 * SECTOR_SIZE, rustix::param::page_size() as u64);
     let is_there = (offset | length).is_multiple_of(page)
         && device.takes_copies()
         && (device.is_in_memory() || page_cache::has_all(device.file(), offset, length));
-    is_there.then(|| SpliceTarget { file: device.file(), pages: device.pages() })
+    is_there.then(|| &**device.file())
 }
 
 /// Fills the memory of `request` from the page cache, if all of it is there.

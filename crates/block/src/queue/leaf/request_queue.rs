@@ -1,12 +1,13 @@
 //! What devices above see of a leaf.
 
+use std::fs::File;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
 use super::claimed::ClaimedQueue;
 use super::shared::Shared;
 use crate::affinity::Placement;
-use crate::bio::{Bio, Splice, SpliceTarget};
+use crate::bio::{Bio, Splice};
 use crate::device::{Claim, RequestQueue, claim};
 use crate::driver::{Driver, OpenError};
 use crate::request::RequestList;
@@ -26,7 +27,7 @@ impl<D: Driver> RequestQueue for Shared<D> {
         self.dispatch(requests);
     }
 
-    fn splice_target(&self, sector: Sector, length: u64) -> Option<SpliceTarget<'_>> {
+    fn splice_target(&self, sector: Sector, length: u64) -> Option<&File> {
         let is_inside = Sector::from_bytes(length)
             .and_then(|sectors| sector.checked_add(sectors))
             .is_some_and(|end| end <= self.driver.capacity());

@@ -6,8 +6,7 @@ use std::sync::{Arc, mpsc};
 use super::Suite;
 use crate::device::visit_leaves;
 use crate::{
-    Batch, Bio, Buffer, Plug, SECTOR_SIZE, Segment, SegmentList, SpliceTarget, flush, splice_at,
-    write_all_at,
+    Batch, Bio, Buffer, Plug, SECTOR_SIZE, Segment, SegmentList, flush, splice_at, write_all_at,
 };
 
 impl Suite<'_> {
@@ -155,8 +154,8 @@ impl Suite<'_> {
         let mut expected = vec![1; 64];
         for (byte, place, units) in [(2, 0, 64), (3, 8, 8), (4, 12, 16), (5, 63, 1), (6, 60, 8)] {
             let length = unit.bytes(units) as u64;
-            let mut splice = |target: SpliceTarget<'_>, offset, most: usize| {
-                target.file.write_at(&vec![byte; most.min(unit.bytes(3))], offset)
+            let mut splice = |target: &std::fs::File, offset, most: usize| {
+                target.write_at(&vec![byte; most.min(unit.bytes(3))], offset)
             };
             if let Some(done) = splice_at(&*device, unit.sector(place), length, &mut splice) {
                 done.expect("a splice");

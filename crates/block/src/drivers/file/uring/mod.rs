@@ -15,7 +15,6 @@ pub(super) use queue::UringQueue;
 
 use super::open::OpenFile;
 use super::{transfer, unwaiting};
-use crate::bio::SpliceTarget;
 use crate::driver::{Driver, OpenError, QueueContext};
 use crate::memory::BufferPool;
 use crate::request::{Failure, Request};
@@ -67,7 +66,7 @@ impl Driver for UringDriver {
         unwaiting::place(&self.file, request)
     }
 
-    fn splice_target(&self, sector: Sector, length: u64) -> Option<SpliceTarget<'_>> {
+    fn splice_target(&self, sector: Sector, length: u64) -> Option<&File> {
         unwaiting::splice_target(&self.file, sector, length)
     }
 
