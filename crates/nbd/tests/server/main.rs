@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod copies;
+mod in_memory;
 mod panics;
-mod parts;
 mod piped;
 mod raw;
 mod rubbish;
