@@ -62,8 +62,9 @@ impl Export {
     /// With words for people; what the protocol has no room for is cut.
     #[must_use]
     pub fn description(mut self, words: &str) -> Self {
-        let length = words.floor_char_boundary(MAX_STRING);
-        self.description = words[..length].to_owned();
+        let ends = words.char_indices().map(|(start, letter)| start + letter.len_utf8());
+        let length = ends.take_while(|end| *end <= MAX_STRING).last().unwrap_or(0);
+        words[..length].clone_into(&mut self.description);
         self
     }
 
