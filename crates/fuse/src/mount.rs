@@ -34,6 +34,9 @@ pub struct Settings {
     /// Which reads set times of access: the rule that the file system was opened with, as the list of
     /// mounts is to show it.
     pub access_times: AccessTimes,
+    /// They are set by reads that the kernel's cache would answer, too. The server is told of each opening for
+    /// that, which makes a cached one seven times as slow.
+    pub exact_access_times: bool,
     /// Each write is durable when it returns.
     pub synchronous: bool,
     /// Each change of names is durable when it returns; it always is where writes are.
@@ -63,6 +66,7 @@ impl Settings {
             set_id: false,
             execute: true,
             access_times: AccessTimes::Relative,
+            exact_access_times: false,
             synchronous: false,
             synchronous_names: false,
             write_back: true,

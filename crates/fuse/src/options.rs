@@ -198,6 +198,7 @@ impl MountOptions {
         set(&mut settings.allow_other, self.allow_other);
         set(&mut settings.write_back, self.write_back);
         settings.access_times = self.access_times.unwrap_or(settings.access_times);
+        settings.exact_access_times |= self.access_times.is_some();
         settings.synchronous |= self.synchronous;
         settings.synchronous_names |= self.synchronous_names;
         settings.shown_uid = self.shown_uid.or(settings.shown_uid);

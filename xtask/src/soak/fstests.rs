@@ -9,8 +9,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
+use undercroft_judges::kernel;
 use undercroft_judges::suite::ends;
-use undercroft_judges::{Xfsprogs, kernel};
 
 use crate::{newest, shell};
 
@@ -35,7 +35,7 @@ const STAGE: &str = include_str!("fstests/stage.sh");
 const EXPECTED: &str = include_str!("fstests/expected.txt");
 
 /// Bytes of a volume.
-const SIZE: u64 = 4 << 30;
+const SIZE: &str = "4G";
 
 /// Seconds that a test may take.
 const LIMIT: u64 = 900;
@@ -177,7 +177,8 @@ impl Stage {
     /// Runs a test on fresh volumes; returns what it printed, too.
     fn run(&self, test: &str) -> Result<(Outcome, String)> {
         for image in self.images() {
-            Xfsprogs::newest()?.mkfs(&image, SIZE, &[])?;
+            let mut mkfs = Command::new(&self.program);
+            shell::output(mkfs.args(["mkfs", "--force", "--size", SIZE]).arg(image))?;
         }
         let mut unshare = Command::new("unshare");
         unshare.args(["--mount", "--propagation", "private", "sh"]);

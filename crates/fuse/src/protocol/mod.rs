@@ -72,7 +72,8 @@ pub(crate) struct Translator {
     held_back: Option<HeldBack>,
     /// Changes of names are durable before they are answered.
     syncs_names: bool,
-    /// Which reads set times of access, as it was mounted. If some do, it is told of each opening of a file.
+    /// Which reads that the kernel's cache would answer set times of access. If some do, it is told of each
+    /// opening.
     access_times: AccessTimes,
 }
 
@@ -82,8 +83,8 @@ impl Translator {
         let write_back = settings.write_back && !settings.read_only;
         let held_back = if write_back { Some(HeldBack::start(&server)?) } else { None };
         let syncs_names = settings.synchronous || settings.synchronous_names;
-        let access_times =
-            if settings.read_only { AccessTimes::Never } else { settings.access_times };
+        let is_exact = settings.exact_access_times && !settings.read_only;
+        let access_times = if is_exact { settings.access_times } else { AccessTimes::Never };
         Ok(Self { server, root, held_back, syncs_names, access_times })
     }
 
@@ -263,7 +264,7 @@ impl Filesystem for Translator {
         self.send_made(parent, reply, linked);
     }
 
-    /// Where no read sets a time the kernel asks once, and then opens files by itself.
+    /// Where no cached read sets a time the kernel asks once, and then opens files by itself.
     fn open(&self, _: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         if !self.hears_openings() {
             return reply.error(Errno::ENOSYS);

@@ -38,6 +38,8 @@ export TEST_DEV=$STAGE/test
 export TEST_DIR=$own/at-test
 export SCRATCH_DEV=$STAGE/scratch
 export SCRATCH_MNT=$own/at-scratch
+export MOUNT_OPTIONS="-o relatime"
+export TEST_FS_MOUNT_OPTS="-o relatime"
 export RESULT_BASE=$STAGE/results
 END
 

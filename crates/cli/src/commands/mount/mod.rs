@@ -41,7 +41,8 @@ use undercroft_fuse::options::MountOptions;
 ///
 /// Options of -o:
 ///   ro, rw                          read only, or change it (default)
-///   noatime, relatime, strictatime  which reads set times of access
+///   noatime, relatime, strictatime  which reads set times of access. Without any of them it is as with relatime,
+///                                   but those that the kernel's cache answers set none, and opening is faster
 ///   nodev, nosuid (default), noexec, and dev, suid, exec
 ///   allow_other, noallow_other      whether other users have access (default: if root mounts)
 ///   uid=N, gid=N                    show all files as belonging to N; with ro
