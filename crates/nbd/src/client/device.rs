@@ -16,12 +16,12 @@ use undercroft_block::{
 };
 
 use super::error::ClientError;
-use super::facts::Facts;
-use super::handshake::{Dialer, ExportInfo};
-use super::keeper::Keeper;
+use super::export_limits::ExportLimits;
 use super::options::ClientOptions;
-use super::seat::{Ended, Seat};
+use super::session::handshake::{Dialer, ExportInfo};
+use super::session::supervisor::Supervisor;
 use super::state::{Phase, Shared};
+use super::turn::waiter::{Ended, Waiter};
 use crate::protocol::Uri;
 
 /// Requests in flight in one hardware queue. Servers work on 16 at a time in each connection, and
@@ -33,15 +33,15 @@ pub type NbdDevice = Leaf<NbdDriver>;
 
 /// The connections of an [`NbdDevice`].
 pub struct NbdDriver {
-    pub(super) shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 /// A hardware queue of an [`NbdDevice`]: its thread sends and receives.
 pub struct NbdQueue {
     shared: Arc<Shared>,
-    port: usize,
-    seat: Arc<Seat>,
+    connection: usize,
+    waiter: Arc<Waiter>,
     in_flight: usize,
     /// The last descriptor to [`expect`](DriverQueue::expect) something at, a duplicate of the one
     /// with this number.
@@ -69,24 +69,26 @@ impl NbdDriver {
         if is_read_only && !read_only {
             return Err(ClientError::ReadOnly { uri: uri.to_string() });
         }
-        let facts = Facts::new(first.terms, read_only || is_read_only);
+        let limits = ExportLimits::new(first.terms, read_only || is_read_only);
         let thread = |source| ClientError::Thread { uri: uri.to_string(), source };
-        let ports = 0..facts.connections(options.connections);
+        let ports = 0..limits.connections(options.connections);
         let watchers: Vec<_> =
-            ports.map(|_| Seat::new()).collect::<Result<_, _>>().map_err(thread)?;
-        let shared = Arc::new(Shared::new(dialer, options, facts, &watchers));
+            ports.map(|_| Waiter::new()).collect::<Result<_, _>>().map_err(thread)?;
+        let shared = Arc::new(Shared::new(dialer, options, limits, &watchers));
         let failed = |source| ClientError::Handshake { uri: uri.to_string(), source };
-        first.learn_zeroes(&facts, &shared.zeroes, deadline).map_err(failed)?;
-        let connections = shared.dialer.join(first, &facts, options.connections, deadline)?;
+        first.learn_zeroes(&limits, &shared.zeroes, deadline).map_err(failed)?;
+        let connections = shared.dialer.join(first, &limits, options.connections, deadline)?;
 
         // Made before its threads, so that one that cannot start stops the others.
         let driver = Self { shared, threads: Mutex::default() };
-        let mut keeper = Keeper::new(&driver.shared);
-        keeper.install(&mut driver.shared.state.lock(), connections).map_err(thread)?;
-        driver.spawn("nbd-keeper", move || keeper.run()).map_err(thread)?;
-        for (port, seat) in watchers.into_iter().enumerate() {
+        let mut supervisor = Supervisor::new(&driver.shared);
+        supervisor.install(&mut driver.shared.state.lock(), connections).map_err(thread)?;
+        driver.spawn("nbd-supervisor", move || supervisor.run()).map_err(thread)?;
+        for (connection, waiter) in watchers.into_iter().enumerate() {
             let shared = Arc::clone(&driver.shared);
-            driver.spawn("nbd-watcher", move || shared.watch(port, &seat)).map_err(thread)?;
+            driver
+                .spawn("nbd-watcher", move || shared.watch(connection, &waiter))
+                .map_err(thread)?;
         }
         Ok(driver)
     }
@@ -101,7 +103,7 @@ impl NbdDriver {
     fn queue_options(&self, time_limit: Option<Duration>) -> QueueOptions {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         QueueOptions {
-            hardware_queues: self.shared.ports.len().min(processors),
+            hardware_queues: self.shared.turns.len().min(processors),
             depth: DEPTH,
             max_depth: DEPTH,
             time_limit,
@@ -147,23 +149,23 @@ impl Driver for NbdDriver {
     }
 
     fn capacity(&self) -> Sector {
-        self.shared.facts.capacity()
+        self.shared.limits.capacity()
     }
 
     fn limits(&self) -> Limits {
-        self.shared.facts.limits()
+        self.shared.limits.limits()
     }
 
     fn is_read_only(&self) -> bool {
-        self.shared.facts.read_only
+        self.shared.limits.read_only
     }
 
     fn open_queue(self: &Arc<Self>, context: &QueueContext) -> Result<NbdQueue, OpenError> {
         let thread = |source| OpenError::Thread { name: self.shared.name.clone(), source };
         Ok(NbdQueue {
             shared: Arc::clone(&self.shared),
-            port: context.index % self.shared.ports.len(),
-            seat: Seat::new().map_err(thread)?,
+            connection: context.index % self.shared.turns.len(),
+            waiter: Waiter::new().map_err(thread)?,
             in_flight: 0,
             event: None,
             expects: false,
@@ -174,31 +176,31 @@ impl Driver for NbdDriver {
         if request.length() > SHORT {
             return None;
         }
-        let (number, seat) = here()?;
-        let port = self.shared.roomy(number % self.shared.ports.len());
-        let mut ended = self.shared.begin(std::iter::once(request.take()), port, &seat);
+        let (number, waiter) = here()?;
+        let connection = self.shared.roomy(number % self.shared.turns.len());
+        let mut ended = self.shared.begin(std::iter::once(request.take()), connection, &waiter);
         loop {
             // There is one request of this thread.
             if let Some(Ended { request: done, result, .. }) = ended.pop() {
                 *request = done;
                 return Some(result);
             }
-            ended = self.shared.attend(port, &seat, true);
+            ended = self.shared.receive_in_turn(connection, &waiter, true);
         }
     }
 }
 
-/// A number for the calling thread, and its seat for requests that it does itself.
-fn here() -> Option<(usize, Arc<Seat>)> {
+/// A number for the calling thread, and its waiter for requests that it does itself.
+fn here() -> Option<(usize, Arc<Waiter>)> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
-        static HERE: RefCell<Option<(usize, Arc<Seat>)>> = const { RefCell::new(None) };
+        static HERE: RefCell<Option<(usize, Arc<Waiter>)>> = const { RefCell::new(None) };
     }
-    let find = |here: &RefCell<Option<(usize, Arc<Seat>)>>| {
+    let find = |here: &RefCell<Option<(usize, Arc<Waiter>)>>| {
         let mut here = here.borrow_mut();
         if here.is_none() {
             // Without a descriptor the thread of the queue does them.
-            *here = Some((NEXT.fetch_add(1, Ordering::Relaxed), Seat::new().ok()?));
+            *here = Some((NEXT.fetch_add(1, Ordering::Relaxed), Waiter::new().ok()?));
         }
         here.clone()
     };
@@ -214,7 +216,7 @@ impl Drop for NbdDriver {
         self.shared.change.notify_all();
         drop(state);
         links.iter().for_each(|link| link.disconnect());
-        self.shared.ports.iter().for_each(|port| port.close());
+        self.shared.turns.iter().for_each(|turn| turn.close());
         for thread in self.threads.get_mut().drain(..) {
             let joined = thread.join();
             debug_assert!(joined.is_ok(), "a thread of the client panicked");
@@ -236,13 +238,13 @@ impl DriverQueue for NbdQueue {
     fn start(&mut self, requests: &mut RequestList, completions: &mut Completions) {
         self.in_flight += requests.len();
         let requests = std::iter::from_fn(|| requests.pop());
-        let ended = self.shared.begin(requests, self.port, &self.seat);
+        let ended = self.shared.begin(requests, self.connection, &self.waiter);
         self.complete(ended, completions);
     }
 
     fn reap(&mut self, completions: &mut Completions, wait: Wait) -> io::Result<()> {
         let waits = wait != Wait::No && completions.is_empty();
-        let ended = self.shared.attend(self.port, &self.seat, waits);
+        let ended = self.shared.receive_in_turn(self.connection, &self.waiter, waits);
         self.complete(ended, completions);
         Ok(())
     }
@@ -252,7 +254,7 @@ impl DriverQueue for NbdQueue {
     }
 
     fn waker(&self) -> Waker {
-        Arc::clone(&self.seat).into()
+        Arc::clone(&self.waiter).into()
     }
 
     /// Others receive meanwhile.
@@ -263,16 +265,16 @@ impl DriverQueue for NbdQueue {
             self.event = copy.map(|copy| (number, Arc::new(copy)));
         }
         let copy = self.event.as_ref().map(|(_, copy)| Arc::clone(copy));
-        let has_arrived = copy.is_none() || self.seat.call_also(copy);
-        self.shared.ports[self.port].expect();
+        let has_arrived = copy.is_none() || self.waiter.call_also(copy);
+        self.shared.turns[self.connection].expect();
         self.expects = true;
         has_arrived.then(Instant::now)
     }
 
     fn ignore(&mut self) {
         if std::mem::take(&mut self.expects) {
-            self.seat.call_also(None);
-            self.shared.ports[self.port].ignore();
+            self.waiter.call_also(None);
+            self.shared.turns[self.connection].ignore();
         }
     }
 }
@@ -280,8 +282,8 @@ impl DriverQueue for NbdQueue {
 impl Drop for NbdQueue {
     /// What is in flight was answered at its time limit.
     fn drop(&mut self) {
-        self.seat.leave();
-        self.shared.ports[self.port].depart(&self.seat, false);
+        self.waiter.leave();
+        self.shared.turns[self.connection].depart(&self.waiter, false);
     }
 }
 

@@ -135,7 +135,7 @@ pub enum ClientError {
 
 impl ClientError {
     /// Whether it is no use to try again.
-    pub(super) fn is_final(&self) -> bool {
+    pub(crate) fn is_final(&self) -> bool {
         matches!(self, Self::Changed { .. } | Self::Lost { .. })
     }
 }

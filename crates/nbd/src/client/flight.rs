@@ -7,20 +7,20 @@ use std::time::Instant;
 use smallvec::SmallVec;
 use undercroft_block::{Failure, Operation, Request, SECTOR_SIZE};
 
-use super::copied_bytes::CopiedBytes;
-use super::facts::Facts;
-use super::kept::{Change, Content};
-use super::passage::Passage;
-use super::seat::{Ended, Seat};
-use super::spare::Spare;
+use super::export_limits::ExportLimits;
+use super::turn::passage::Passage;
+use super::turn::waiter::{Ended, Waiter};
+use super::unflushed::buffer_cache::BufferCache;
+use super::unflushed::copied_bytes::CopiedBytes;
+use super::unflushed::{Change, Content};
 use crate::protocol::{self, Command, CommandFlags, Dialect, WireError};
 
 /// A request on its way.
-pub(super) struct Flight {
+pub(crate) struct Flight {
     /// None: a flush of the client's own.
-    pub(super) request: Option<Request>,
+    pub(crate) request: Option<Request>,
     /// Where its end is waited for.
-    seat: Option<Arc<Seat>>,
+    waiter: Option<Arc<Waiter>>,
     /// The connection that it uses.
     passage: Passage,
     command: Command,
@@ -36,26 +36,26 @@ pub(super) struct Flight {
     /// It has to be durable when it is answered.
     durable: bool,
     /// When it began to wait for an answer.
-    pub(super) since: Instant,
-    /// What it covers, if it is a flush: [`Kept::mark`](super::kept::Kept::mark).
-    pub(super) mark: u64,
+    pub(crate) since: Instant,
+    /// What it covers, if it is a flush: [`UnflushedWrites::mark`](crate::client::unflushed::UnflushedWrites::mark).
+    pub(crate) mark: u64,
     /// Bytes of a read that have come.
     received: u64,
     /// The first error in the answer.
-    pub(super) error: Option<WireError>,
+    pub(crate) error: Option<WireError>,
 }
 
 /// What is sent for a command.
 #[derive(Clone, Debug)]
-pub(super) struct Frame {
-    pub(super) header: Vec<u8>,
-    pub(super) data: Option<Arc<CopiedBytes>>,
+pub(crate) struct Frame {
+    pub(crate) header: Vec<u8>,
+    pub(crate) data: Option<Arc<CopiedBytes>>,
     /// Bytes of `data` that are sent.
-    pub(super) length: usize,
+    pub(crate) length: usize,
 }
 
 /// What has to be done with a request.
-pub(super) enum Plan {
+pub(crate) enum Plan {
     /// It is sent.
     Send(Flight),
     /// Nothing has to be sent.
@@ -63,27 +63,28 @@ pub(super) enum Plan {
 }
 
 impl Flight {
-    /// What `request`, whose end is waited for at `seat`, takes. Copies what it writes: that is
+    /// What `request`, whose end is waited for at `waiter`, takes. Copies what it writes: that is
     /// needed until it is flushed, and by then its memory belongs to its submitter again.
-    pub(super) fn plan(
+    pub(crate) fn plan(
         request: Request,
         passage: Passage,
-        seat: &Arc<Seat>,
-        facts: &Facts,
-        spare: &Spare,
+        waiter: &Arc<Waiter>,
+        limits: &ExportLimits,
+        buffers: &BufferCache,
     ) -> Plan {
-        let end = |request, result| Plan::End(Ended { request, seat: Arc::clone(seat), result });
+        let end =
+            |request, result| Plan::End(Ended { request, waiter: Arc::clone(waiter), result });
         let offset = request.sector().0 * SECTOR_SIZE;
         let (length, durable) = (request.length(), request.is_force_unit_access());
         let mut flight = Self {
             request: None,
-            seat: Some(Arc::clone(seat)),
+            waiter: Some(Arc::clone(waiter)),
             passage,
             command: Command::Flush,
             offset,
             length,
             done: 0,
-            step: facts.step,
+            step: limits.step,
             data: None,
             durable,
             since: Instant::now(),
@@ -97,17 +98,17 @@ impl Flight {
             }
             Operation::Write => {
                 (flight.command, flight.step) = (Command::Write, length);
-                flight.data = Some(spare.copy(&request));
+                flight.data = Some(buffers.copy(&request));
             }
-            Operation::WriteZeroes if facts.can_write_zeroes() => {
+            Operation::WriteZeroes if limits.can_write_zeroes() => {
                 flight.command = Command::WriteZeroes;
             }
             Operation::WriteZeroes => {
-                (flight.command, flight.step) = (Command::Write, facts.payload);
-                flight.data = Some(Arc::new(vec![0; length.min(facts.payload) as usize].into()));
+                (flight.command, flight.step) = (Command::Write, limits.payload);
+                flight.data = Some(Arc::new(vec![0; length.min(limits.payload) as usize].into()));
             }
-            Operation::Discard if facts.can_trim() => flight.command = Command::Trim,
-            Operation::Flush if facts.can_flush() => {}
+            Operation::Discard if limits.can_trim() => flight.command = Command::Trim,
+            Operation::Flush if limits.can_flush() => {}
             Operation::Discard | Operation::Flush => return end(request, Ok(())),
             Operation::CloneRange => {
                 return end(request, Err(io::Error::from(io::ErrorKind::Unsupported).into()));
@@ -118,10 +119,10 @@ impl Flight {
     }
 
     /// A flush that no request asks for.
-    pub(super) fn own_flush(passage: Passage) -> Self {
+    pub(crate) fn own_flush(passage: Passage) -> Self {
         Self {
             request: None,
-            seat: None,
+            waiter: None,
             passage,
             command: Command::Flush,
             offset: 0,
@@ -138,25 +139,25 @@ impl Flight {
     }
 
     /// The number of the connection that it uses.
-    pub(super) fn port(&self) -> usize {
+    pub(crate) fn connection(&self) -> usize {
         self.passage.index()
     }
 
-    pub(super) fn is_read(&self) -> bool {
+    pub(crate) fn is_read(&self) -> bool {
         self.command == Command::Read
     }
 
-    pub(super) fn is_flush(&self) -> bool {
+    pub(crate) fn is_flush(&self) -> bool {
         self.command == Command::Flush
     }
 
     /// The range of the whole request in bytes.
-    pub(super) fn range(&self) -> (u64, u64) {
+    pub(crate) fn range(&self) -> (u64, u64) {
         (self.offset, self.length)
     }
 
     /// Whether it changes what is in its range.
-    pub(super) fn modifies(&self) -> bool {
+    pub(crate) fn modifies(&self) -> bool {
         matches!(self.command, Command::Write | Command::WriteZeroes | Command::Trim)
     }
 
@@ -166,11 +167,11 @@ impl Flight {
     }
 
     /// What is sent now.
-    pub(super) fn frame(&mut self, cookie: u64, dialect: Dialect, facts: &Facts) -> Frame {
+    pub(crate) fn frame(&mut self, cookie: u64, dialect: Dialect, limits: &ExportLimits) -> Frame {
         (self.received, self.error) = (0, None);
         let length = self.here();
         let offset = if self.is_flush() { 0 } else { self.offset + self.done };
-        let mut flags = self.flags(facts);
+        let mut flags = self.flags(limits);
         flags.set(
             CommandFlags::PAYLOAD_LEN,
             dialect == Dialect::Extended && self.command == Command::Write,
@@ -184,14 +185,14 @@ impl Flight {
         Frame { header, data, length }
     }
 
-    fn flags(&self, facts: &Facts) -> CommandFlags {
-        let force = self.durable && self.modifies() && facts.can_force_unit_access();
+    fn flags(&self, limits: &ExportLimits) -> CommandFlags {
+        let force = self.durable && self.modifies() && limits.can_force_unit_access();
         if force { CommandFlags::FUA } else { CommandFlags::empty() }
     }
 
     /// The change that the server may lose although it has answered.
-    pub(super) fn change(&self, facts: &Facts) -> Option<Change> {
-        let flags = self.flags(facts);
+    pub(crate) fn change(&self, limits: &ExportLimits) -> Option<Change> {
+        let flags = self.flags(limits);
         let content = match (self.command, &self.data) {
             (Command::Write | Command::WriteZeroes, _) if flags.contains(CommandFlags::FUA) => {
                 Content::Durable
@@ -205,10 +206,10 @@ impl Flight {
     }
 
     /// Goes on to the next command after one that succeeded; whether there is one.
-    pub(super) fn go_on(&mut self, facts: &Facts) -> bool {
+    pub(crate) fn go_on(&mut self, limits: &ExportLimits) -> bool {
         self.done += self.here();
         if self.done >= self.length {
-            let by_flush = self.durable && !facts.can_force_unit_access() && facts.can_flush();
+            let by_flush = self.durable && !limits.can_force_unit_access() && limits.can_flush();
             if !self.modifies() || !by_flush {
                 return false;
             }
@@ -219,12 +220,12 @@ impl Flight {
     }
 
     /// Whether all bytes of a read have come, once each.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         !self.is_read() || self.received == self.length
     }
 
     /// The memory for a part of the range of a read, which is going to be filled.
-    pub(super) fn pieces(
+    pub(crate) fn pieces(
         &mut self,
         offset: u64,
         length: u64,
@@ -263,18 +264,18 @@ impl Flight {
     }
 
     /// The end of the request, if it is one of a submitter.
-    pub(super) fn end(self, result: Result<(), Failure>) -> Option<Ended> {
-        let Self { request, seat, .. } = self;
-        request.zip(seat).map(|(request, seat)| Ended { request, seat, result })
+    pub(crate) fn end(self, result: Result<(), Failure>) -> Option<Ended> {
+        let Self { request, waiter, .. } = self;
+        request.zip(waiter).map(|(request, waiter)| Ended { request, waiter, result })
     }
 }
 
 /// Data came where no read waits for it.
-pub(super) fn unasked() -> io::Error {
+pub(crate) fn unasked() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the server sent data that no request asked for")
 }
 
 /// The error of the operating system for one of a server: the numbers are those of Linux.
-pub(super) fn io_error(error: WireError) -> io::Error {
+pub(crate) fn io_error(error: WireError) -> io::Error {
     io::Error::from_raw_os_error(error.number() as i32)
 }

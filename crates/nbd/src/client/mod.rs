@@ -3,41 +3,27 @@
 //! ```text
 //! threads that wait --> flights --> links (one connection each) --> server
 //!        ^                ^                                           |
-//!        |                +-- keeper (breaks, limits)                 |
-//!      seats <-- one of them, or a watcher, receives for all <--------+
+//!        |                +-- supervisor (breaks, limits)             |
+//!     waiters <-- one of them, or a watcher, receives for all <-------+
 //! ```
 //!
 //! A thread that submits sends by itself, and one that waits for an answer receives: its own, and
-//! those of others, until it has its own. `port` says whose turn it is. Nothing here waits for room
+//! those of others, until it has its own. [`turn`] says whose that is. Nothing here waits for room
 //! in a socket, so a thread that receives may send, too.
 //!
 //! Requests are found by their cookies. What is promised when a connection breaks is in
 //! `docs/nbd.md`, and why in `docs/decisions/nbd.md`.
 
-mod answer;
-mod attend;
-mod channel;
-mod copied_bytes;
 mod device;
+mod end_reason;
 mod error;
-mod facts;
+mod export_limits;
 mod flight;
-mod handshake;
-mod keeper;
-mod kept;
-mod link;
 mod options;
-mod own_flush;
-mod passage;
-mod port;
-mod reason;
-mod receiver;
-mod seat;
 mod session;
-mod socket;
-mod spare;
 mod state;
-mod tls;
+mod turn;
+mod unflushed;
 mod zeroes;
 
 use std::error::Error;
@@ -48,8 +34,8 @@ use undercroft_block::stack::{NetworkLeaf, NetworkOptions, register_network};
 
 pub use device::{NbdDevice, NbdDriver, NbdQueue, list, open};
 pub use error::ClientError;
-pub use handshake::ExportInfo;
 pub use options::ClientOptions;
+pub use session::handshake::ExportInfo;
 
 use crate::protocol::Uri;
 

@@ -1,10 +1,10 @@
 //! What all threads of a device share: requests under way, writes that are kept, the connections.
 //!
 //! ```text
-//! threads --begin--> flights --answers--> leader --> seats of those who wait
+//! threads --begin--> flights --answers--> leader --> waiters of those who wait
 //!                       |                     |
 //!                       |                   kept (until a flush is answered)
-//!                    keeper: limits of time; after a break: connects, sends kept, then flights
+//!                    supervisor: limits of time; after a break: connects, sends kept, then flights
 //! ```
 //!
 //! One connection that breaks ends the session: all are closed and made anew, since a write that is
@@ -19,19 +19,19 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use smallvec::SmallVec;
 use undercroft_block::{Failure, Request};
 
-use super::facts::Facts;
+use super::end_reason::EndReason;
+use super::export_limits::ExportLimits;
 use super::flight::{Flight, Frame, Plan, io_error};
-use super::handshake::Dialer;
-use super::kept::Kept;
-use super::link::Link;
 use super::options::ClientOptions;
-use super::own_flush::OwnFlush;
-use super::passage::Passage;
-use super::port::Port;
-use super::reason::Reason;
-use super::receiver::Receiving;
-use super::seat::{Ended, Seat};
-use super::spare::Spare;
+use super::session::handshake::Dialer;
+use super::session::link::Link;
+use super::turn::ReceiverTurn;
+use super::turn::passage::Passage;
+use super::turn::receiver::Receiving;
+use super::turn::waiter::{Ended, Waiter};
+use super::unflushed::UnflushedWrites;
+use super::unflushed::buffer_cache::BufferCache;
+use super::unflushed::own_flush::OwnFlush;
 use super::zeroes::Zeroes;
 use crate::protocol::WireError;
 
@@ -43,69 +43,69 @@ const PAUSE: Duration = Duration::from_millis(if cfg!(test) { 3_600_000 } else {
 const SERVED_TOGETHER: usize = 16;
 
 /// What the threads of a device share.
-pub(super) struct Shared {
-    pub(super) dialer: Dialer,
+pub(crate) struct Shared {
+    pub(crate) dialer: Dialer,
     /// How messages call the device.
-    pub(super) name: String,
-    pub(super) options: ClientOptions,
-    pub(super) facts: Facts,
-    pub(super) zeroes: Zeroes,
-    pub(super) spare: Spare,
+    pub(crate) name: String,
+    pub(crate) options: ClientOptions,
+    pub(crate) limits: ExportLimits,
+    pub(crate) zeroes: Zeroes,
+    pub(crate) buffers: BufferCache,
     /// One for each connection.
-    pub(super) ports: Vec<Arc<Port<Receiving>>>,
-    pub(super) state: Mutex<State>,
-    /// For the keeper: something has changed that it waits for.
-    pub(super) change: Condvar,
+    pub(crate) turns: Vec<Arc<ReceiverTurn<Receiving>>>,
+    pub(crate) state: Mutex<State>,
+    /// For the supervisor: something has changed that it waits for.
+    pub(crate) change: Condvar,
 }
 
 /// What their lock protects.
-pub(super) struct State {
-    pub(super) phase: Phase,
+pub(crate) struct State {
+    pub(crate) phase: Phase,
     /// The number of the session.
-    pub(super) epoch: u64,
+    pub(crate) epoch: u64,
     /// The connections of the session.
-    pub(super) links: Vec<Arc<Link>>,
+    pub(crate) links: Vec<Arc<Link>>,
     /// By cookie: in the order in which they were begun.
-    pub(super) flights: BTreeMap<u64, Flight>,
+    pub(crate) flights: BTreeMap<u64, Flight>,
     next_cookie: u64,
     /// Those that receivers have for a moment, by cookie, and when they began to wait: the data of a
     /// read may be late, too.
     taken: BTreeMap<u64, Instant>,
-    pub(super) kept: Kept,
+    pub(crate) kept: UnflushedWrites,
     own_flush: OwnFlush,
     /// Writes that are answered when there is room for what they wrote.
     withheld: Vec<Ended>,
     /// Why the last session ended.
-    pub(super) why: String,
+    pub(crate) why: String,
     /// Whether the session has answered anything.
-    pub(super) useful: bool,
+    pub(crate) useful: bool,
 }
 
 /// What a device can do by now.
 #[derive(Clone, Debug)]
-pub(super) enum Phase {
+pub(crate) enum Phase {
     /// Send requests.
     Up,
     /// Keep them, until there are connections again.
     Down,
     /// Refuse them.
-    Dead(Reason),
+    Dead(EndReason),
     /// End.
     Closed,
 }
 
 /// The session that a receiver belongs to has ended.
-pub(super) struct Over;
+pub(crate) struct Over;
 
 impl Shared {
     /// What threads share of a device on a connection for each of `watchers`.
-    pub(super) fn new(
+    pub(crate) fn new(
         dialer: Dialer,
         options: ClientOptions,
-        facts: Facts,
-        watchers: &[Arc<Seat>],
+        limits: ExportLimits,
+        watchers: &[Arc<Waiter>],
     ) -> Self {
-        let port = |watcher: &Arc<Seat>| Arc::new(Port::new(Arc::clone(watcher), PAUSE));
+        let turn = |watcher: &Arc<Waiter>| Arc::new(ReceiverTurn::new(Arc::clone(watcher), PAUSE));
         let state = State {
             phase: Phase::Down,
             epoch: 0,
@@ -113,7 +113,7 @@ impl Shared {
             flights: BTreeMap::new(),
             next_cookie: 0,
             taken: BTreeMap::new(),
-            kept: Kept::default(),
+            kept: UnflushedWrites::default(),
             own_flush: OwnFlush::default(),
             withheld: Vec::new(),
             why: String::new(),
@@ -123,26 +123,26 @@ impl Shared {
             name: dialer.uri.to_string(),
             dialer,
             options,
-            facts,
+            limits,
             zeroes: Zeroes::default(),
-            spare: Spare::default(),
-            ports: watchers.iter().map(port).collect(),
+            buffers: BufferCache::default(),
+            turns: watchers.iter().map(turn).collect(),
             state: Mutex::new(state),
             change: Condvar::new(),
         }
     }
 
-    /// Starts `requests` of the thread that waits at the connection `port`; their ends are told at
-    /// `seat`. Those that end at once are returned.
-    pub(super) fn begin(
+    /// Starts `requests` of the thread that waits at the connection `connection`; their ends are told at
+    /// `waiter`. Those that end at once are returned.
+    pub(crate) fn begin(
         &self,
         requests: impl Iterator<Item = Request>,
-        port: usize,
-        seat: &Arc<Seat>,
+        connection: usize,
+        waiter: &Arc<Waiter>,
     ) -> Vec<Ended> {
         let (mut flights, mut ended) = (SmallVec::<[Flight; 1]>::new(), Vec::new());
         for request in requests {
-            match self.plan(request, port, seat) {
+            match self.plan(request, connection, waiter) {
                 Plan::Send(flight) => flights.push(flight),
                 Plan::End(end) => ended.push(end),
             }
@@ -162,23 +162,24 @@ impl Shared {
             ended.extend(flights.into_iter().filter_map(|flight| flight.end(Err(failure.clone()))));
             return ended;
         }
-        let mut by_port = SmallVec::<[(usize, Arc<Link>, SmallVec<[Frame; 1]>); 1]>::new();
+        let mut by_connection = SmallVec::<[(usize, Arc<Link>, SmallVec<[Frame; 1]>); 1]>::new();
         for flight in flights {
-            let port = flight.port();
-            let link = state.link(port);
-            let frame = state.launch(flight, link.as_deref(), &self.facts);
-            match by_port.iter_mut().find(|(other, ..)| *other == port) {
+            let connection = flight.connection();
+            let link = state.link(connection);
+            let frame = state.launch(flight, link.as_deref(), &self.limits);
+            match by_connection.iter_mut().find(|(other, ..)| *other == connection) {
                 Some((.., frames)) => frames.extend(frame),
-                None => by_port.extend(link.map(|link| (port, link, frame.into_iter().collect()))),
+                None => by_connection
+                    .extend(link.map(|link| (connection, link, frame.into_iter().collect()))),
             }
         }
         drop(state);
-        for (at, link, frames) in by_port {
+        for (at, link, frames) in by_connection {
             match link.send(frames) {
                 Ok(true) => {}
                 // This thread comes to receive at its own connection soon, and finds it then if there
                 // is no leader.
-                Ok(false) => self.ports[at].stir(at != port),
+                Ok(false) => self.turns[at].stir(at != connection),
                 Err(error) => self.broke(link.epoch, &error),
             }
         }
@@ -187,17 +188,17 @@ impl Shared {
 
     /// The connection `preferred`, unless that has all that servers work on at a time and another
     /// has not: then the one with the fewest requests.
-    pub(super) fn roomy(&self, preferred: usize) -> usize {
-        let has_room = |port: &Port<Receiving>| port.load() < SERVED_TOGETHER;
-        if has_room(&self.ports[preferred]) {
+    pub(crate) fn roomy(&self, preferred: usize) -> usize {
+        let has_room = |turn: &ReceiverTurn<Receiving>| turn.load() < SERVED_TOGETHER;
+        if has_room(&self.turns[preferred]) {
             return preferred;
         }
-        let others = self.ports.iter().enumerate().filter(|(_, port)| has_room(port));
-        others.min_by_key(|(_, port)| port.load()).map_or(preferred, |(index, _)| index)
+        let others = self.turns.iter().enumerate().filter(|(_, turn)| has_room(turn));
+        others.min_by_key(|(_, turn)| turn.load()).map_or(preferred, |(index, _)| index)
     }
 
     /// What a request takes; one of zeroes, nothing where there are zeroes.
-    fn plan(&self, mut request: Request, port: usize, seat: &Arc<Seat>) -> Plan {
+    fn plan(&self, mut request: Request, connection: usize, waiter: &Arc<Waiter>) -> Plan {
         let offset = request.sector().0 * undercroft_block::SECTOR_SIZE;
         let length = request.length();
         if self.zeroes.cover(offset, length) {
@@ -205,10 +206,18 @@ impl Shared {
             match request.operation() {
                 Read => {
                     request.scatter().for_each(|piece| piece.fill(0));
-                    return Plan::End(Ended { request, seat: Arc::clone(seat), result: Ok(()) });
+                    return Plan::End(Ended {
+                        request,
+                        waiter: Arc::clone(waiter),
+                        result: Ok(()),
+                    });
                 }
                 WriteZeroes | Discard => {
-                    return Plan::End(Ended { request, seat: Arc::clone(seat), result: Ok(()) });
+                    return Plan::End(Ended {
+                        request,
+                        waiter: Arc::clone(waiter),
+                        result: Ok(()),
+                    });
                 }
                 _ => {}
             }
@@ -216,20 +225,20 @@ impl Shared {
         if request.operation().modifies() {
             self.zeroes.forget(offset, length);
         }
-        let index = self.roomy(port);
-        let passage = self.passage(index, index != port);
-        Flight::plan(request, passage, seat, &self.facts, &self.spare)
+        let index = self.roomy(connection);
+        let passage = self.passage(index, index != connection);
+        Flight::plan(request, passage, waiter, &self.limits, &self.buffers)
     }
 
     /// The use of the connection `index`.
     fn passage(&self, index: usize, is_expected: bool) -> Passage {
-        let way = Arc::clone(&self.ports[index]);
+        let way = Arc::clone(&self.turns[index]);
         Passage::new(way, index, is_expected)
     }
 
     /// Takes the flight of `cookie`, an answer to which came in the session `epoch`; none if there is
     /// none of this number.
-    pub(super) fn take(&self, epoch: u64, cookie: u64) -> Result<Option<Flight>, Over> {
+    pub(crate) fn take(&self, epoch: u64, cookie: u64) -> Result<Option<Flight>, Over> {
         let mut state = self.state.lock();
         if state.epoch != epoch || !matches!(state.phase, Phase::Up) {
             return Err(Over);
@@ -243,7 +252,7 @@ impl Shared {
 
     /// Gives a flight back that is not answered yet. The session may have ended meanwhile: it is
     /// sent again then. On a device that is dead, it ends.
-    pub(super) fn put_back(&self, cookie: u64, flight: Flight) {
+    pub(crate) fn put_back(&self, cookie: u64, flight: Flight) {
         let mut state = self.state.lock();
         state.taken.remove(&cookie);
         let reason = match &state.phase {
@@ -259,7 +268,7 @@ impl Shared {
 
     /// Notes that the flight of `cookie` is answered, with success unless it has an error; what ends
     /// by that goes to `out`.
-    pub(super) fn answered(&self, cookie: u64, flight: Flight, epoch: u64, out: &mut Vec<Ended>) {
+    pub(crate) fn answered(&self, cookie: u64, flight: Flight, epoch: u64, out: &mut Vec<Ended>) {
         let mut state = self.state.lock();
         state.taken.remove(&cookie);
         state.useful = true;
@@ -290,7 +299,7 @@ impl Shared {
             }
             _ if flight.request.is_none() => {
                 // Answered writes are not durable, and there is no other request to fail.
-                let reason = Reason::NotFlushed { device: self.name.clone(), error };
+                let reason = EndReason::NotFlushed { device: self.name.clone(), error };
                 out.extend(state.die(&reason));
                 self.change.notify_all();
             }
@@ -305,18 +314,18 @@ impl Shared {
         out: &mut Vec<Ended>,
     ) {
         let since = flight.since;
-        let change = if self.facts.keeps() { flight.change(&self.facts) } else { None };
+        let change = if self.limits.keeps() { flight.change(&self.limits) } else { None };
         let is_kept = change.is_some();
         if let Some(change) = change {
             state.kept.push(change);
         }
         if flight.is_flush() {
             // What begins the next flush has room in it.
-            self.spare.put(state.kept.release(flight.mark), self.options.unflushed / 2);
+            self.buffers.put(state.kept.release(flight.mark), self.options.unflushed / 2);
             state.own_flush.flushed(since.elapsed());
         }
-        let port = flight.port();
-        if flight.go_on(&self.facts) {
+        let connection = flight.connection();
+        if flight.go_on(&self.limits) {
             self.send(state, flight);
         } else if flight.request.is_none() {
             state.own_flush.answered();
@@ -331,37 +340,37 @@ impl Shared {
         if state.own_flush.is_due(kept, self.options.unflushed, || since.elapsed()) {
             state.own_flush.sent();
             // No thread waits for its answer, and those whose writes are withheld may wait elsewhere.
-            self.send(state, Flight::own_flush(self.passage(port, true)));
+            self.send(state, Flight::own_flush(self.passage(connection, true)));
         }
     }
 
     /// Sends the next command of a flight.
     fn send(&self, state: &mut MutexGuard<'_, State>, flight: Flight) {
-        let port = flight.port();
-        let link = state.link(port);
-        let frame = state.launch(flight, link.as_deref(), &self.facts);
+        let connection = flight.connection();
+        let link = state.link(connection);
+        let frame = state.launch(flight, link.as_deref(), &self.limits);
         if let Some(link) = link {
-            self.send_on(state, port, &link, frame);
+            self.send_on(state, connection, &link, frame);
         }
     }
 
-    /// Sends `frames` on the connection `port`, whose answers a thread has to wait for.
-    pub(super) fn send_on(
+    /// Sends `frames` on the connection `connection`, whose answers a thread has to wait for.
+    pub(crate) fn send_on(
         &self,
         state: &mut MutexGuard<'_, State>,
-        port: usize,
+        connection: usize,
         link: &Link,
         frames: impl IntoIterator<Item = Frame>,
     ) {
         match link.send(frames) {
             Ok(true) => {}
-            Ok(false) => self.ports[port].stir(true),
+            Ok(false) => self.turns[connection].stir(true),
             Err(error) => self.break_session(state, link.epoch, &error),
         }
     }
 
     /// Ends the session `epoch`, if that is the one there is.
-    pub(super) fn broke(&self, epoch: u64, why: &io::Error) {
+    pub(crate) fn broke(&self, epoch: u64, why: &io::Error) {
         let mut state = self.state.lock();
         self.break_session(&mut state, epoch, why);
     }
@@ -382,9 +391,9 @@ impl Shared {
 
 impl State {
     /// The connection with this number; none while there is no session.
-    fn link(&self, port: usize) -> Option<Arc<Link>> {
+    fn link(&self, connection: usize) -> Option<Arc<Link>> {
         let up = matches!(self.phase, Phase::Up);
-        self.links.get(port).filter(|_| up).map(Arc::clone)
+        self.links.get(connection).filter(|_| up).map(Arc::clone)
     }
 
     /// Notes a flight that is to be sent, under a new cookie.
@@ -396,19 +405,24 @@ impl State {
     }
 
     /// Notes a flight; returns what has to be sent on `link`, if there is a session.
-    fn launch(&mut self, mut flight: Flight, link: Option<&Link>, facts: &Facts) -> Option<Frame> {
+    fn launch(
+        &mut self,
+        mut flight: Flight,
+        link: Option<&Link>,
+        limits: &ExportLimits,
+    ) -> Option<Frame> {
         flight.mark = self.kept.mark();
         let cookie = self.next_cookie;
-        let frame = link.map(|link| flight.frame(cookie, link.dialect, facts));
+        let frame = link.map(|link| flight.frame(cookie, link.dialect, limits));
         self.board(flight);
         frame
     }
 
     /// Begins the session of `links`; returns what is under way, to be sent on each of them.
-    pub(super) fn begin_session(
+    pub(crate) fn begin_session(
         &mut self,
         links: Vec<Arc<Link>>,
-        facts: &Facts,
+        limits: &ExportLimits,
     ) -> Vec<(Arc<Link>, Vec<Frame>)> {
         (self.phase, self.links, self.useful) = (Phase::Up, links, false);
         let mark = self.kept.mark();
@@ -416,22 +430,22 @@ impl State {
             self.links.iter().map(|link| (Arc::clone(link), Vec::new())).collect();
         for (cookie, flight) in &mut self.flights {
             flight.mark = mark;
-            if let Some((link, frames)) = frames.get_mut(flight.port()) {
-                frames.push(flight.frame(*cookie, link.dialect, facts));
+            if let Some((link, frames)) = frames.get_mut(flight.connection()) {
+                frames.push(flight.frame(*cookie, link.dialect, limits));
             }
         }
         frames
     }
 
     /// When the first request under way has waited for `limit`.
-    pub(super) fn deadline(&self, limit: Duration) -> Option<Instant> {
+    pub(crate) fn deadline(&self, limit: Duration) -> Option<Instant> {
         let flights = self.flights.values().map(|flight| flight.since);
         let first = flights.chain(self.taken.values().copied()).min();
         first.and_then(|first| first.checked_add(limit))
     }
 
     /// Takes out what has waited for `limit`, with this reason.
-    pub(super) fn expire(&mut self, limit: Duration, reason: &Reason) -> Vec<Ended> {
+    pub(crate) fn expire(&mut self, limit: Duration, reason: &EndReason) -> Vec<Ended> {
         let now = Instant::now();
         let is_late =
             |flight: &Flight| flight.since.checked_add(limit).is_some_and(|until| until <= now);
@@ -442,7 +456,7 @@ impl State {
     }
 
     /// Ends the device: all that is under way, and all that follows, fails with `reason`.
-    pub(super) fn die(&mut self, reason: &Reason) -> Vec<Ended> {
+    pub(crate) fn die(&mut self, reason: &EndReason) -> Vec<Ended> {
         self.phase = Phase::Dead(reason.clone());
         self.kept.clear();
         self.links.iter().for_each(|link| link.shut());

@@ -14,7 +14,7 @@ const SHORTEST: u64 = 64 << 10;
 
 /// Ranges that read as zeroes, until something is written there.
 #[derive(Debug, Default)]
-pub(super) struct Zeroes {
+pub(crate) struct Zeroes {
     /// Ends by starts; no two touch.
     ranges: RwLock<BTreeMap<u64, u64>>,
     /// Spares a look at none.
@@ -23,7 +23,7 @@ pub(super) struct Zeroes {
 
 impl Zeroes {
     /// Those among `extents`, which lie one behind the other from `offset` on.
-    pub(super) fn learn(&self, mut offset: u64, extents: &[StatusExtent]) {
+    pub(crate) fn learn(&self, mut offset: u64, extents: &[StatusExtent]) {
         let mut ranges = self.ranges.write();
         for extent in extents {
             let end = offset.saturating_add(extent.length);
@@ -44,14 +44,14 @@ impl Zeroes {
     }
 
     /// All is learnt.
-    pub(super) fn settle(&self) {
+    pub(crate) fn settle(&self) {
         let mut ranges = self.ranges.write();
         ranges.retain(|start, end| *end - *start >= SHORTEST);
         self.any.store(!ranges.is_empty(), Ordering::Release);
     }
 
     /// Whether all of the range reads as zeroes.
-    pub(super) fn cover(&self, offset: u64, length: u64) -> bool {
+    pub(crate) fn cover(&self, offset: u64, length: u64) -> bool {
         if length == 0 || !self.any.load(Ordering::Acquire) {
             return false;
         }
@@ -61,7 +61,7 @@ impl Zeroes {
     }
 
     /// Something is going to be written there.
-    pub(super) fn forget(&self, offset: u64, length: u64) {
+    pub(crate) fn forget(&self, offset: u64, length: u64) {
         if !self.any.load(Ordering::Acquire) || !self.touch(offset, length) {
             return;
         }

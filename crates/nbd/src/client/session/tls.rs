@@ -9,7 +9,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
-use super::error::ClientError;
+use crate::client::error::ClientError;
 use crate::protocol::{Transport, Uri};
 
 /// Files in a directory of certificates; the names are those that libnbd and QEMU use.
@@ -27,14 +27,14 @@ const SYSTEM: [&str; 4] = [
 
 /// What a client needs for TLS.
 #[derive(Clone, Debug)]
-pub(super) struct Tls {
-    pub(super) config: Arc<ClientConfig>,
-    pub(super) name: ServerName<'static>,
+pub(crate) struct Tls {
+    pub(crate) config: Arc<ClientConfig>,
+    pub(crate) name: ServerName<'static>,
 }
 
 impl Tls {
     /// What `uri` asks for; none if that is no TLS.
-    pub(super) fn of(uri: &Uri) -> Result<Option<Self>, ClientError> {
+    pub(crate) fn of(uri: &Uri) -> Result<Option<Self>, ClientError> {
         if !uri.tls {
             return Ok(None);
         }

@@ -10,6 +10,11 @@
 //! A thread that leaves with its answer most often comes back with the next request. So the watcher
 //! is not called then; it looks by itself, from time to time, whether the place is taken.
 
+pub(crate) mod passage;
+mod receive;
+pub(crate) mod receiver;
+pub(crate) mod waiter;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,34 +22,34 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use super::passage::Way;
-use super::seat::Seat;
+use self::passage::Way;
+use self::waiter::Waiter;
 
 /// The place of the thread that receives from a connection, in all sessions of a device; `R` is what
 /// it receives with.
-pub(super) struct Port<R> {
-    state: Mutex<PortState<R>>,
-    watcher: Arc<Seat>,
+pub(crate) struct ReceiverTurn<R> {
+    state: Mutex<TurnState<R>>,
+    watcher: Arc<Waiter>,
     /// Time without a leader after which the watcher leads.
     pause: Duration,
     /// For the watcher.
     unattended: Condvar,
-    /// For the thread that retires the port.
+    /// For the thread that retires the turn.
     left: Condvar,
     /// Requests that use the connection.
     load: AtomicUsize,
 }
 
-struct PortState<R> {
+struct TurnState<R> {
     /// While there is a session and no leader.
     free: Option<R>,
-    leader: Option<Arc<Seat>>,
+    leader: Option<Arc<Waiter>>,
     /// They sleep, and would lead.
-    waiting: VecDeque<Arc<Seat>>,
+    waiting: VecDeque<Arc<Waiter>>,
     /// Was called to lead.
-    next: Option<Arc<Seat>>,
+    next: Option<Arc<Waiter>>,
     /// Changes of the leader.
-    turns: u64,
+    changes: u64,
     /// The watcher need not wait.
     hurry: bool,
     /// Answers that no thread waits for here, though they are wanted soon: of threads that sleep
@@ -54,15 +59,15 @@ struct PortState<R> {
     closed: bool,
 }
 
-impl<R> Port<R> {
+impl<R> ReceiverTurn<R> {
     /// One without a session, where the watcher leads after a `pause` without a leader.
-    pub(super) fn new(watcher: Arc<Seat>, pause: Duration) -> Self {
-        let state = PortState {
+    pub(crate) fn new(watcher: Arc<Waiter>, pause: Duration) -> Self {
+        let state = TurnState {
             free: None,
             leader: None,
             waiting: VecDeque::new(),
             next: None,
-            turns: 0,
+            changes: 0,
             hurry: false,
             expecting: 0,
             has_session: false,
@@ -74,22 +79,22 @@ impl<R> Port<R> {
     }
 
     /// Requests that use the connection.
-    pub(super) fn load(&self) -> usize {
+    pub(crate) fn load(&self) -> usize {
         self.load.load(Ordering::Relaxed)
     }
 
-    /// Makes the thread at `seat` the leader if there is none. If it `waits`, it is called else when
+    /// Makes the thread at `waiter` the leader if there is none. If it `waits`, it is called else when
     /// its turn comes.
-    pub(super) fn lead(&self, seat: &Arc<Seat>, waits: bool) -> Option<R> {
+    pub(crate) fn lead(&self, waiter: &Arc<Waiter>, waits: bool) -> Option<R> {
         let mut state = self.state.lock();
-        let invited = state.next.as_ref().is_none_or(|next| Arc::ptr_eq(next, seat));
+        let invited = state.next.as_ref().is_none_or(|next| Arc::ptr_eq(next, waiter));
         if invited && state.free.is_some() {
-            state.remove(seat);
-            return state.start(seat);
+            state.remove(waiter);
+            return state.start(waiter);
         }
         if waits {
-            if !state.knows(seat) {
-                state.waiting.push_back(Arc::clone(seat));
+            if !state.knows(waiter) {
+                state.waiting.push_back(Arc::clone(waiter));
             }
             if state.leader.as_ref().is_some_and(|leader| Arc::ptr_eq(leader, &self.watcher)) {
                 self.watcher.call();
@@ -99,10 +104,10 @@ impl<R> Port<R> {
     }
 
     /// The leader goes, and leaves what it received with unless that is of no use any more.
-    pub(super) fn leave(&self, receiving: Option<R>) {
+    pub(crate) fn leave(&self, receiving: Option<R>) {
         let mut state = self.state.lock();
         state.leader = None;
-        state.turns += 1;
+        state.changes += 1;
         state.free = receiving.filter(|_| state.has_session);
         state.invite();
         if state.expecting > 0 && state.next.is_none() {
@@ -112,19 +117,19 @@ impl<R> Port<R> {
         self.left.notify_all();
     }
 
-    /// The thread at `seat` does not wait any more, unless it `returns` at once.
-    pub(super) fn depart(&self, seat: &Arc<Seat>, returns: bool) {
+    /// The thread at `waiter` does not wait any more, unless it `returns` at once.
+    pub(crate) fn depart(&self, waiter: &Arc<Waiter>, returns: bool) {
         let mut state = self.state.lock();
-        let invited = state.next.as_ref().is_some_and(|next| Arc::ptr_eq(next, seat));
+        let invited = state.next.as_ref().is_some_and(|next| Arc::ptr_eq(next, waiter));
         if invited && returns {
             return;
         }
-        state.remove(seat);
+        state.remove(waiter);
         state.invite();
     }
 
-    /// Gives the port the connection of a session.
-    pub(super) fn open(&self, receiving: R) {
+    /// Gives the turn the connection of a session.
+    pub(crate) fn open(&self, receiving: R) {
         let mut state = self.state.lock();
         (state.free, state.has_session, state.hurry) = (Some(receiving), true, true);
         state.invite();
@@ -132,7 +137,7 @@ impl<R> Port<R> {
     }
 
     /// Takes the connection away, and waits until its leader has left. It must be shut.
-    pub(super) fn retire(&self) {
+    pub(crate) fn retire(&self) {
         let mut state = self.state.lock();
         (state.has_session, state.free, state.next) = (false, None, None);
         while state.leader.is_some() {
@@ -142,7 +147,7 @@ impl<R> Port<R> {
 
     /// Has a thread look at the connection now. Without a leader that is the watcher, if
     /// `unattended` is set.
-    pub(super) fn stir(&self, unattended: bool) {
+    pub(crate) fn stir(&self, unattended: bool) {
         let mut state = self.state.lock();
         let leader = state.leader.clone();
         if unattended && leader.as_ref().is_none_or(|leader| Arc::ptr_eq(leader, &self.watcher)) {
@@ -156,7 +161,7 @@ impl<R> Port<R> {
     }
 
     /// Nobody waits here for an answer that is wanted soon. The watcher does while there is no leader.
-    pub(super) fn expect(&self) {
+    pub(crate) fn expect(&self) {
         let mut state = self.state.lock();
         state.expecting += 1;
         if state.leader.is_none() {
@@ -165,20 +170,20 @@ impl<R> Port<R> {
     }
 
     /// It has come, or a thread waits for it.
-    pub(super) fn ignore(&self) {
+    pub(crate) fn ignore(&self) {
         self.state.lock().expecting -= 1;
     }
 
     /// Ends the watcher.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.state.lock().closed = true;
         self.unattended.notify_all();
         self.watcher.call();
     }
 
-    /// The watcher waits until there was no leader for a while, and leads then; none when the port is
+    /// The watcher waits until there was no leader for a while, and leads then; none when the turn is
     /// closed.
-    pub(super) fn watch(&self) -> Option<R> {
+    pub(crate) fn watch(&self) -> Option<R> {
         let mut state = self.state.lock();
         let mut seen = None;
         loop {
@@ -186,12 +191,12 @@ impl<R> Port<R> {
             if state.closed {
                 return None;
             }
-            let is_idle = state.hurry || state.expecting > 0 || seen == Some(state.turns);
+            let is_idle = state.hurry || state.expecting > 0 || seen == Some(state.changes);
             if is_idle && state.free.is_some() {
                 (state.hurry, state.next) = (false, None);
                 return state.start(&self.watcher);
             }
-            seen = Some(state.turns);
+            seen = Some(state.changes);
             if state.free.is_some() || state.leader.is_some() {
                 self.unattended.wait_for(&mut state, self.pause);
             } else {
@@ -201,7 +206,7 @@ impl<R> Port<R> {
     }
 }
 
-impl<R: Send> Way for Port<R> {
+impl<R: Send> Way for ReceiverTurn<R> {
     fn enter(&self, is_expected: bool) {
         self.load.fetch_add(1, Ordering::Relaxed);
         if is_expected {
@@ -217,21 +222,21 @@ impl<R: Send> Way for Port<R> {
     }
 }
 
-impl<R> PortState<R> {
-    fn start(&mut self, seat: &Arc<Seat>) -> Option<R> {
-        self.turns += 1;
-        self.leader = Some(Arc::clone(seat));
+impl<R> TurnState<R> {
+    fn start(&mut self, waiter: &Arc<Waiter>) -> Option<R> {
+        self.changes += 1;
+        self.leader = Some(Arc::clone(waiter));
         self.free.take()
     }
 
-    /// Whether `seat` waits or was called.
-    fn knows(&self, seat: &Arc<Seat>) -> bool {
-        self.next.iter().chain(&self.waiting).any(|other| Arc::ptr_eq(other, seat))
+    /// Whether `waiter` waits or was called.
+    fn knows(&self, waiter: &Arc<Waiter>) -> bool {
+        self.next.iter().chain(&self.waiting).any(|other| Arc::ptr_eq(other, waiter))
     }
 
-    fn remove(&mut self, seat: &Arc<Seat>) {
-        self.waiting.retain(|other| !Arc::ptr_eq(other, seat));
-        if self.next.as_ref().is_some_and(|next| Arc::ptr_eq(next, seat)) {
+    fn remove(&mut self, waiter: &Arc<Waiter>) {
+        self.waiting.retain(|other| !Arc::ptr_eq(other, waiter));
+        if self.next.as_ref().is_some_and(|next| Arc::ptr_eq(next, waiter)) {
             self.next = None;
         }
     }
@@ -262,9 +267,9 @@ mod tests {
 
     /// A server that answers each byte with itself, and those who ask it.
     struct Asking {
-        port: Port<UnixStream>,
+        turn: ReceiverTurn<UnixStream>,
         sender: UnixStream,
-        seats: Vec<Arc<Seat>>,
+        waiters: Vec<Arc<Waiter>>,
         /// How many answers each has got.
         answers: Vec<AtomicU32>,
     }
@@ -279,13 +284,13 @@ mod tests {
                     to.write_all(&bytes[..count]).unwrap();
                 }
             });
-            let port = Port::new(Seat::new().unwrap(), PAUSE);
+            let turn = ReceiverTurn::new(Waiter::new().unwrap(), PAUSE);
             let receiver = here.try_clone().unwrap();
             receiver.set_nonblocking(true).unwrap();
-            port.open(receiver);
-            let seats = (0..askers).map(|_| Seat::new().unwrap()).collect();
+            turn.open(receiver);
+            let waiters = (0..askers).map(|_| Waiter::new().unwrap()).collect();
             let answers = (0..askers).map(|_| AtomicU32::new(0)).collect();
-            (Self { port, sender: here, seats, answers }, echo)
+            (Self { turn, sender: here, waiters, answers }, echo)
         }
 
         fn has(&self, own: usize, answers: u32) -> bool {
@@ -295,37 +300,37 @@ mod tests {
         /// As a device does it: receives until it has so many answers or is called.
         fn receive(&self, own: usize, answers: u32, mut socket: &UnixStream) {
             let mut bytes = [0; 3];
-            while !self.has(own, answers) && !self.seats[own].is_called() {
+            while !self.has(own, answers) && !self.waiters[own].is_called() {
                 match socket.read(&mut bytes) {
                     Ok(count) => bytes[..count].iter().for_each(|&asker| {
                         self.answers[asker as usize].fetch_add(1, Ordering::SeqCst);
                         if asker as usize != own {
-                            self.seats[asker as usize].call();
+                            self.waiters[asker as usize].call();
                         }
                     }),
                     Err(_) => {
-                        self.seats[own].sleep(Some((socket.as_fd(), PollFlags::IN))).unwrap();
+                        self.waiters[own].sleep(Some((socket.as_fd(), PollFlags::IN))).unwrap();
                     }
                 }
             }
         }
 
         fn wait(&self, own: usize, answers: u32) {
-            let seat = &self.seats[own];
+            let waiter = &self.waiters[own];
             while !self.has(own, answers) {
-                match self.port.lead(seat, true) {
+                match self.turn.lead(waiter, true) {
                     Some(socket) => {
                         self.receive(own, answers, &socket);
-                        self.port.leave(Some(socket));
+                        self.turn.leave(Some(socket));
                     }
                     None => {
-                        seat.sleep(None).unwrap();
-                        seat.hear();
-                        self.port.depart(seat, !self.has(own, answers));
+                        waiter.sleep(None).unwrap();
+                        waiter.hear();
+                        self.turn.depart(waiter, !self.has(own, answers));
                         continue;
                     }
                 }
-                seat.hear();
+                waiter.hear();
             }
         }
 
@@ -350,7 +355,7 @@ mod tests {
                 });
             }
         });
-        let state = asking.port.state.lock();
+        let state = asking.turn.state.lock();
         assert!(state.leader.is_none() && state.next.is_none() && state.waiting.is_empty());
         assert!(state.free.is_some());
         drop(state);
@@ -362,32 +367,32 @@ mod tests {
     #[test]
     fn the_watcher_stands_in_for_one_who_does_not_come() {
         let (asking, echo) = Asking::new(2);
-        let first = &asking.seats[0];
-        let socket = asking.port.lead(&asking.seats[1], true).unwrap();
-        assert!(asking.port.lead(first, true).is_none());
-        asking.port.leave(Some(socket));
+        let first = &asking.waiters[0];
+        let socket = asking.turn.lead(&asking.waiters[1], true).unwrap();
+        assert!(asking.turn.lead(first, true).is_none());
+        asking.turn.leave(Some(socket));
         assert!(first.is_called());
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                while let Some(socket) = asking.port.watch() {
-                    while !asking.port.watcher.is_called() {
+                while let Some(socket) = asking.turn.watch() {
+                    while !asking.turn.watcher.is_called() {
                         let mut bytes = [0; 1];
                         if (&socket).read(&mut bytes).is_ok() {
                             asking.answers[usize::from(bytes[0])].fetch_add(1, Ordering::SeqCst);
-                            asking.seats[usize::from(bytes[0])].call();
+                            asking.waiters[usize::from(bytes[0])].call();
                         } else {
                             let wanted = Some((socket.as_fd(), PollFlags::IN));
-                            asking.port.watcher.sleep(wanted).unwrap();
+                            asking.turn.watcher.sleep(wanted).unwrap();
                         }
                     }
-                    asking.port.leave(Some(socket));
+                    asking.turn.leave(Some(socket));
                 }
             });
             for round in 1..=20 {
                 asking.ask(1);
                 asking.wait(1, round);
             }
-            asking.port.close();
+            asking.turn.close();
         });
         drop(asking);
         echo.join().unwrap();
@@ -395,23 +400,23 @@ mod tests {
 
     #[test]
     fn a_port_is_retired_when_its_leader_has_left() {
-        let port = Port::new(Seat::new().unwrap(), PAUSE);
-        let seat = Seat::new().unwrap();
-        port.open(1);
-        let first = port.lead(&seat, true);
+        let turn = ReceiverTurn::new(Waiter::new().unwrap(), PAUSE);
+        let waiter = Waiter::new().unwrap();
+        turn.open(1);
+        let first = turn.lead(&waiter, true);
         assert_eq!(first, Some(1));
         std::thread::scope(|scope| {
-            let retiring = scope.spawn(|| port.retire());
-            while port.state.lock().has_session {
+            let retiring = scope.spawn(|| turn.retire());
+            while turn.state.lock().has_session {
                 std::thread::yield_now();
             }
             assert!(!retiring.is_finished());
-            port.leave(first);
+            turn.leave(first);
             retiring.join().unwrap();
         });
-        assert_eq!(port.lead(&seat, true), None, "what was received with is gone");
-        port.open(2);
-        assert!(seat.is_called());
-        assert_eq!(port.lead(&seat, true), Some(2));
+        assert_eq!(turn.lead(&waiter, true), None, "what was received with is gone");
+        turn.open(2);
+        assert!(waiter.is_called());
+        assert_eq!(turn.lead(&waiter, true), Some(2));
     }
 }

@@ -3,34 +3,34 @@
 use std::io;
 use std::sync::Arc;
 
-use super::answer::{Answer, Part};
-use super::channel;
-use super::flight::Flight;
-use super::handshake::Terms;
-use super::link::Link;
-use super::seat::{Ended, Seat};
+use super::waiter::{Ended, Waiter};
+use crate::client::flight::Flight;
+use crate::client::session::answer::{Answer, Part};
+use crate::client::session::channel;
+use crate::client::session::handshake::Terms;
+use crate::client::session::link::Link;
 
 /// What the thread needs that receives from a connection.
-pub(super) struct Receiving {
-    pub(super) link: Arc<Link>,
-    pub(super) receiver: channel::Receiver,
-    pub(super) terms: Terms,
+pub(crate) struct Receiving {
+    pub(crate) link: Arc<Link>,
+    pub(crate) receiver: channel::Receiver,
+    pub(crate) terms: Terms,
     /// Answered, and not handed in yet: together with what comes at the same time.
-    pub(super) ended: Vec<Ended>,
+    pub(crate) ended: Vec<Ended>,
 }
 
 impl Receiving {
-    pub(super) fn new(link: &Arc<Link>, receiver: channel::Receiver, terms: Terms) -> Self {
+    pub(crate) fn new(link: &Arc<Link>, receiver: channel::Receiver, terms: Terms) -> Self {
         Self { link: Arc::clone(link), receiver, terms, ended: Vec::new() }
     }
 
     /// Takes what the answer brings. A read may have to wait for its data: what has ended before is
     /// told first.
-    pub(super) fn take(
+    pub(crate) fn take(
         &mut self,
         answer: &Answer,
         flight: &mut Flight,
-        seat: &Arc<Seat>,
+        waiter: &Arc<Waiter>,
         mine: &mut Vec<Ended>,
     ) -> io::Result<()> {
         let data = match answer.part {
@@ -48,7 +48,7 @@ impl Receiving {
         };
         if let Some((offset, length)) = data {
             if (self.receiver.held().len() as u64) < length {
-                self.deliver(seat, mine);
+                self.deliver(waiter, mine);
             }
             self.receiver.read_pieces(&mut flight.pieces(offset, length)?)?;
         }
@@ -60,9 +60,9 @@ impl Receiving {
     }
 
     /// Gives what has ended to those who wait for it.
-    pub(super) fn deliver(&mut self, seat: &Arc<Seat>, mine: &mut Vec<Ended>) {
+    pub(crate) fn deliver(&mut self, waiter: &Arc<Waiter>, mine: &mut Vec<Ended>) {
         for ended in self.ended.drain(..) {
-            if Arc::ptr_eq(&ended.seat, seat) { mine.push(ended) } else { ended.deliver() }
+            if Arc::ptr_eq(&ended.waiter, waiter) { mine.push(ended) } else { ended.deliver() }
         }
     }
 }

@@ -1,14 +1,22 @@
 //! All connections of a device, made together: at the beginning, and after one has broken.
 
+pub(crate) mod answer;
+pub(crate) mod channel;
+pub(crate) mod handshake;
+pub(crate) mod link;
+mod socket;
+pub(crate) mod supervisor;
+pub(crate) mod tls;
+
 use std::io::{self, IoSlice};
 use std::time::{Duration, Instant};
 
-use super::answer::{self, Part};
+use self::answer::Part;
+use self::handshake::{Connection, Dialer};
 use super::error::ClientError;
-use super::facts::Facts;
+use super::export_limits::ExportLimits;
 use super::flight::{io_error, unasked};
-use super::handshake::{Connection, Dialer};
-use super::kept::{Change, Content, together};
+use super::unflushed::{Change, Content, together};
 use super::zeroes::Zeroes;
 use crate::protocol::{Command, CommandFlags, Dialect, Request, StatusExtent, WireError};
 
@@ -21,30 +29,30 @@ const QUESTION: u64 = 1 << 31;
 
 impl Dialer {
     /// Connects once, and looks what the export is, before `deadline`.
-    pub(super) fn open(&self, deadline: Instant) -> Result<Connection, ClientError> {
+    pub(crate) fn open(&self, deadline: Instant) -> Result<Connection, ClientError> {
         self.dial(deadline)?.go()
     }
 
     /// Connects as often as `first`, a connection to the same export, permits.
-    pub(super) fn join(
+    pub(crate) fn join(
         &self,
         first: Connection,
-        facts: &Facts,
+        limits: &ExportLimits,
         wanted: usize,
         deadline: Instant,
     ) -> Result<Vec<Connection>, ClientError> {
         let mut connections = vec![first];
-        while connections.len() < facts.connections(wanted) {
+        while connections.len() < limits.connections(wanted) {
             let next = self.open(deadline)?;
-            self.check(facts, &next)?;
+            self.check(limits, &next)?;
             connections.push(next);
         }
         Ok(connections)
     }
 
     /// Checks that the export is still the same.
-    fn check(&self, facts: &Facts, connection: &Connection) -> Result<(), ClientError> {
-        match facts.difference(&connection.terms) {
+    fn check(&self, limits: &ExportLimits, connection: &Connection) -> Result<(), ClientError> {
+        match limits.difference(&connection.terms) {
             Some(what) => Err(ClientError::Changed { uri: self.uri.to_string(), what }),
             None => Ok(()),
         }
@@ -52,17 +60,17 @@ impl Dialer {
 
     /// Connects anew in `limit`, and gives the server the writes that it may have lost, for some of which it
     /// may take as long again.
-    pub(super) fn reopen(
+    pub(crate) fn reopen(
         &self,
-        facts: &Facts,
+        limits: &ExportLimits,
         changes: &[Change],
         wanted: usize,
         limit: Duration,
     ) -> Result<Vec<Connection>, ClientError> {
         let deadline = Instant::now() + limit;
         let first = self.open(deadline)?;
-        self.check(facts, &first)?;
-        let mut connections = self.join(first, facts, wanted, deadline)?;
+        self.check(limits, &first)?;
+        let mut connections = self.join(first, limits, wanted, deadline)?;
         if let Some(first) = connections.first_mut() {
             first.send_again(changes, limit).map_err(|failed| self.explain(failed))?;
         }
@@ -155,9 +163,9 @@ impl Connection {
     /// Learns which ranges read as zeroes, as far as that takes few questions and half of the time until
     /// `deadline`. What was written there before is flushed first where that can be said: else the server
     /// might go back to it.
-    pub(super) fn learn_zeroes(
+    pub(crate) fn learn_zeroes(
         &mut self,
-        facts: &Facts,
+        limits: &ExportLimits,
         zeroes: &Zeroes,
         deadline: Instant,
     ) -> io::Result<()> {
@@ -168,7 +176,7 @@ impl Connection {
         let now = Instant::now();
         let enough = now + deadline.saturating_duration_since(now) / 2;
         let flags = CommandFlags::empty();
-        if facts.keeps() {
+        if limits.keeps() {
             let request =
                 Request { command: Command::Flush, flags, cookie: 0, offset: 0, length: 0 };
             self.send(&request, &[])?;
@@ -176,7 +184,7 @@ impl Connection {
                 return Ok(());
             }
         }
-        let (mut offset, end) = (0, facts.bytes());
+        let (mut offset, end) = (0, limits.bytes());
         for cookie in 0..QUESTIONS as u64 {
             if offset >= end || Instant::now() >= enough {
                 break;

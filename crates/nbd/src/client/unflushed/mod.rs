@@ -3,10 +3,14 @@
 //! A write that was durable when it was answered is not sent again. It leaves a note, since what was
 //! kept of its range before must not be sent again either: that would undo it.
 
+pub(crate) mod buffer_cache;
+pub(crate) mod copied_bytes;
+pub(crate) mod own_flush;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use super::copied_bytes::CopiedBytes;
+use self::copied_bytes::CopiedBytes;
 use crate::protocol::CommandFlags;
 
 /// What an entry without data counts, so that their number is bounded, too.
@@ -14,15 +18,15 @@ const ENTRY: u64 = 64;
 
 /// A change that the server may lose.
 #[derive(Clone, Debug)]
-pub(super) struct Change {
-    pub(super) offset: u64,
-    pub(super) length: u64,
-    pub(super) content: Content,
+pub(crate) struct Change {
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+    pub(crate) content: Content,
 }
 
 /// What a change writes.
 #[derive(Clone, Debug)]
-pub(super) enum Content {
+pub(crate) enum Content {
     /// The bytes from the number on.
     Bytes(Arc<CopiedBytes>, usize),
     /// With these flags of the command.
@@ -33,7 +37,7 @@ pub(super) enum Content {
 
 /// All changes since the last flush, in the order in which they were answered.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(crate) struct UnflushedWrites {
     entries: VecDeque<Change>,
     /// The number of the first entry.
     first: u64,
@@ -42,9 +46,9 @@ pub(super) struct Kept {
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Amount {
-    pub(super) changes: usize,
-    pub(super) bytes: u64,
+pub(crate) struct Amount {
+    pub(crate) changes: usize,
+    pub(crate) bytes: u64,
 }
 
 impl Change {
@@ -69,8 +73,8 @@ impl Change {
     }
 }
 
-impl Kept {
-    pub(super) fn push(&mut self, change: Change) {
+impl UnflushedWrites {
+    pub(crate) fn push(&mut self, change: Change) {
         if self.entries.is_empty() && matches!(change.content, Content::Durable) {
             return;
         }
@@ -79,12 +83,12 @@ impl Kept {
     }
 
     /// What a flush that is sent now covers, for [`release`](Self::release).
-    pub(super) fn mark(&self) -> u64 {
+    pub(crate) fn mark(&self) -> u64 {
         self.first + self.entries.len() as u64
     }
 
     /// Forgets what a flush has covered; returns the memory of it.
-    pub(super) fn release(&mut self, mark: u64) -> impl Iterator<Item = Arc<CopiedBytes>> + use<> {
+    pub(crate) fn release(&mut self, mark: u64) -> impl Iterator<Item = Arc<CopiedBytes>> + use<> {
         let covered = mark.saturating_sub(self.first).min(self.entries.len() as u64);
         self.first += covered;
         let covered: Vec<Change> = self.entries.drain(..covered as usize).collect();
@@ -96,20 +100,20 @@ impl Kept {
     }
 
     /// Bytes of memory that are kept.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    pub(super) fn amount(&self) -> Amount {
+    pub(crate) fn amount(&self) -> Amount {
         Amount { changes: self.len(), bytes: self.bytes }
     }
 
     /// What may be lost, to be sent again in this order.
-    pub(super) fn snapshot(&self) -> Vec<Change> {
+    pub(crate) fn snapshot(&self) -> Vec<Change> {
         let mut durable = Ranges::default();
         let mut changes = Vec::new();
         for change in self.entries.iter().rev() {
@@ -125,7 +129,7 @@ impl Kept {
         changes
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         drop(self.release(self.mark()));
     }
 }
@@ -165,7 +169,7 @@ impl Ranges {
 
 /// The longest beginning of `changes` that may be under way at the same time: at most `most`, none
 /// over another.
-pub(super) fn together(changes: &[Change], most: usize) -> usize {
+pub(crate) fn together(changes: &[Change], most: usize) -> usize {
     let most = most.min(changes.len());
     let fits = |&count: &usize| {
         let (before, next) = (&changes[..count], &changes[count]);
@@ -186,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_flush_releases_what_was_there_when_it_was_sent() {
-        let mut kept = Kept::default();
+        let mut kept = UnflushedWrites::default();
         kept.push(bytes(0, 512));
         kept.push(bytes(512, 512));
         let mark = kept.mark();
@@ -201,7 +205,7 @@ mod tests {
 
     #[test]
     fn what_is_durable_is_not_undone() {
-        let mut kept = Kept::default();
+        let mut kept = UnflushedWrites::default();
         let durable = |offset, length| Change { offset, length, content: Content::Durable };
         kept.push(durable(0, 4096));
         assert_eq!(kept.len(), 0, "nothing before it");

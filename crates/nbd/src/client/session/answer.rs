@@ -13,20 +13,20 @@ use crate::protocol::{
 const MAX_CHUNK: u64 = 32 << 20;
 
 /// Length of the shortest header of an answer.
-pub(super) const SHORTEST: usize = SimpleReply::LENGTH;
+pub(crate) const SHORTEST: usize = SimpleReply::LENGTH;
 
 /// An answer, or a part of one.
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) cookie: u64,
+pub(crate) struct Answer {
+    pub(crate) cookie: u64,
     /// No more comes for this request.
-    pub(super) last: bool,
-    pub(super) part: Part,
+    pub(crate) last: bool,
+    pub(crate) part: Part,
 }
 
 /// What a part of an answer brings.
 #[derive(Debug)]
-pub(super) enum Part {
+pub(crate) enum Part {
     /// Nothing.
     Nothing,
     /// Success in the old form: the data of a read follows.
@@ -42,7 +42,7 @@ pub(super) enum Part {
 }
 
 /// Receives the next answer but the data that follows.
-pub(super) fn next(receiver: &mut Receiver, terms: &Terms) -> io::Result<Answer> {
+pub(crate) fn next(receiver: &mut Receiver, terms: &Terms) -> io::Result<Answer> {
     let mut bytes = [0; 32];
     let mut have = 0;
     let header = loop {

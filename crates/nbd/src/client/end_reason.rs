@@ -10,7 +10,7 @@ use crate::protocol::WireError;
 
 /// Why a device has ended.
 #[derive(Clone, Debug, Error)]
-pub(super) enum Reason {
+pub(crate) enum EndReason {
     /// A request had no answer in time.
     #[error(
         "no answer from the server of {device} for {}{}{}",
@@ -28,8 +28,8 @@ pub(super) enum Reason {
     Refused(Arc<str>),
 }
 
-impl Reason {
-    pub(super) fn to_error(&self) -> io::Error {
+impl EndReason {
+    pub(crate) fn to_error(&self) -> io::Error {
         let kind = match self {
             Self::NoAnswer { .. } => io::ErrorKind::TimedOut,
             Self::NotFlushed { .. } | Self::Refused(_) => io::ErrorKind::Other,

@@ -14,12 +14,12 @@ const SHORTEST: usize = 4 << 10;
 
 /// Memory of copies that are not needed any more.
 #[derive(Debug, Default)]
-pub(super) struct Spare {
-    state: Mutex<SpareState>,
+pub(crate) struct BufferCache {
+    state: Mutex<CacheState>,
 }
 
 #[derive(Debug, Default)]
-struct SpareState {
+struct CacheState {
     /// By capacity; no list is empty.
     memory: BTreeMap<usize, Vec<Vec<u8>>>,
     /// Sum of the capacities.
@@ -28,9 +28,9 @@ struct SpareState {
     used: bool,
 }
 
-impl Spare {
+impl BufferCache {
     /// The bytes of a write.
-    pub(super) fn copy(&self, request: &Request) -> Arc<CopiedBytes> {
+    pub(crate) fn copy(&self, request: &Request) -> Arc<CopiedBytes> {
         // The length fits a request, which limits bound.
         let length = request.length() as usize;
         let memory = self.get(length + FRONT).unwrap_or_default();
@@ -54,7 +54,7 @@ impl Spare {
     }
 
     /// Keeps the memory of the `copies` that have no other owner, as long as it is `most` bytes in all.
-    pub(super) fn put(&self, copies: impl IntoIterator<Item = Arc<CopiedBytes>>, most: u64) {
+    pub(crate) fn put(&self, copies: impl IntoIterator<Item = Arc<CopiedBytes>>, most: u64) {
         let mut state = self.state.lock();
         let copies = copies.into_iter().filter_map(Arc::into_inner);
         for memory in copies.map(CopiedBytes::into_memory) {
@@ -67,7 +67,7 @@ impl Spare {
     }
 
     /// Frees what was not used since this was called last.
-    pub(super) fn shrink(&self) {
+    pub(crate) fn shrink(&self) {
         let mut state = self.state.lock();
         if !std::mem::take(&mut state.used) {
             (state.memory, state.bytes) = (BTreeMap::new(), 0);
@@ -85,31 +85,31 @@ mod tests {
 
     #[test]
     fn memory_that_fits_is_used_again() {
-        let spare = Spare::default();
+        let buffers = BufferCache::default();
         let (one, other) = (memory(SHORTEST), memory(SHORTEST));
         let place = one.as_ptr();
-        spare.put([one, Arc::clone(&other), memory(SHORTEST - 1)], 1 << 20);
-        assert!(spare.get(SHORTEST - 1).is_none(), "too short");
-        assert!(spare.get(SHORTEST + 1).is_none());
-        assert_eq!(spare.get(SHORTEST).map(|memory| memory.as_ptr()), Some(place));
-        assert!(spare.get(SHORTEST).is_none(), "the other one has another owner");
-        spare.put([memory(5 * SHORTEST), memory(6 * SHORTEST)], 1 << 20);
-        assert_eq!(spare.get(4 * SHORTEST).map(|memory| memory.capacity()), Some(5 * SHORTEST));
-        assert!(spare.get(4 * SHORTEST).is_none(), "it is too long");
-        assert!(spare.get(5 * SHORTEST).is_some());
-        assert_eq!(spare.state.lock().bytes, 0);
+        buffers.put([one, Arc::clone(&other), memory(SHORTEST - 1)], 1 << 20);
+        assert!(buffers.get(SHORTEST - 1).is_none(), "too short");
+        assert!(buffers.get(SHORTEST + 1).is_none());
+        assert_eq!(buffers.get(SHORTEST).map(|memory| memory.as_ptr()), Some(place));
+        assert!(buffers.get(SHORTEST).is_none(), "the other one has another owner");
+        buffers.put([memory(5 * SHORTEST), memory(6 * SHORTEST)], 1 << 20);
+        assert_eq!(buffers.get(4 * SHORTEST).map(|memory| memory.capacity()), Some(5 * SHORTEST));
+        assert!(buffers.get(4 * SHORTEST).is_none(), "it is too long");
+        assert!(buffers.get(5 * SHORTEST).is_some());
+        assert_eq!(buffers.state.lock().bytes, 0);
     }
 
     #[test]
     fn it_is_bounded_and_goes_when_it_is_not_used() {
-        let spare = Spare::default();
+        let buffers = BufferCache::default();
         let most = 2 * SHORTEST as u64;
-        spare.put((0..3).map(|_| memory(SHORTEST)), most);
-        assert_eq!(spare.state.lock().memory[&SHORTEST].len(), 2);
-        assert!(spare.get(SHORTEST).is_some());
-        spare.shrink();
-        assert_eq!(spare.state.lock().bytes, SHORTEST as u64, "it is in use");
-        spare.shrink();
-        assert!(spare.get(SHORTEST).is_none());
+        buffers.put((0..3).map(|_| memory(SHORTEST)), most);
+        assert_eq!(buffers.state.lock().memory[&SHORTEST].len(), 2);
+        assert!(buffers.get(SHORTEST).is_some());
+        buffers.shrink();
+        assert_eq!(buffers.state.lock().bytes, SHORTEST as u64, "it is in use");
+        buffers.shrink();
+        assert!(buffers.get(SHORTEST).is_none());
     }
 }

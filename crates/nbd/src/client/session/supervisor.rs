@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::error::ClientError;
 use super::handshake::Connection;
 use super::link::Link;
-use super::reason::Reason;
-use super::receiver::Receiving;
-use super::seat::Ended;
-use super::state::{Phase, Shared, State};
+use crate::client::end_reason::EndReason;
+use crate::client::error::ClientError;
+use crate::client::state::{Phase, Shared, State};
+use crate::client::turn::receiver::Receiving;
+use crate::client::turn::waiter::Ended;
 
 /// Pauses between attempts to connect: from the first one on each is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -22,7 +22,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 type Attempt = Arc<Mutex<Option<Result<Vec<Connection>, ClientError>>>>;
 
 /// The thread, and those that it looks after.
-pub(super) struct Keeper {
+pub(crate) struct Supervisor {
     shared: Arc<Shared>,
     attempt: Option<Attempt>,
     /// When the next attempt may begin.
@@ -30,15 +30,15 @@ pub(super) struct Keeper {
     pause: Duration,
 }
 
-impl Keeper {
+impl Supervisor {
     /// One for `shared`.
-    pub(super) fn new(shared: &Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: &Arc<Shared>) -> Self {
         let (next, pause) = (Instant::now(), Duration::ZERO);
         Self { shared: Arc::clone(shared), attempt: None, next, pause }
     }
 
     /// The life of the thread: until the device is closed.
-    pub(super) fn run(mut self) {
+    pub(crate) fn run(mut self) {
         let shared = Arc::clone(&self.shared);
         let mut state = shared.state.lock();
         loop {
@@ -53,7 +53,7 @@ impl Keeper {
             }
             let until = self.wake(&state);
             if shared.change.wait_until(&mut state, until).timed_out() {
-                shared.spare.shrink();
+                shared.buffers.shrink();
             }
         }
     }
@@ -80,7 +80,7 @@ impl Keeper {
             self.pause = if state.useful { Duration::ZERO } else { longer(self.pause) };
             self.next = Instant::now() + self.pause;
             // Threads that receive give back what they have.
-            MutexGuard::unlocked(state, || self.shared.ports.iter().for_each(|port| port.retire()));
+            MutexGuard::unlocked(state, || self.shared.turns.iter().for_each(|turn| turn.retire()));
             return;
         }
         let result = self.attempt.as_ref().and_then(|attempt| attempt.lock().take());
@@ -93,7 +93,7 @@ impl Keeper {
             }
             Some(Err(error)) if error.is_final() => {
                 self.attempt = None;
-                let reason = Reason::Refused(error.to_string().into());
+                let reason = EndReason::Refused(error.to_string().into());
                 self.end(state, &reason);
             }
             Some(Err(error)) => {
@@ -122,9 +122,9 @@ impl Keeper {
         let result = Arc::clone(&attempt);
         std::thread::Builder::new().name("nbd-connect".to_owned()).spawn(move || {
             let (wanted, limit) = (shared.options.connections, shared.options.timeout);
-            let made = shared.dialer.reopen(&shared.facts, &changes, wanted, limit);
+            let made = shared.dialer.reopen(&shared.limits, &changes, wanted, limit);
             *result.lock() = Some(made);
-            // Under the lock, so that the keeper has either seen the result or waits.
+            // Under the lock, so that the supervisor has either seen the result or waits.
             let state = shared.state.lock();
             shared.change.notify_all();
             drop(state);
@@ -134,7 +134,7 @@ impl Keeper {
     }
 
     /// Begins a session on `connections`.
-    pub(super) fn install(
+    pub(crate) fn install(
         &mut self,
         state: &mut MutexGuard<'_, State>,
         connections: Vec<Connection>,
@@ -143,18 +143,18 @@ impl Keeper {
         let (mut links, mut receiving) = (Vec::new(), Vec::new());
         for connection in connections {
             let Connection { socket, receiver, sender, terms } = connection;
-            // From here on the keeper minds the limits.
+            // From here on the supervisor minds the limits.
             socket.set_deadline(None);
             let link = Arc::new(Link::new(state.epoch, terms.dialect, socket, sender));
             receiving.push(Receiving::new(&link, receiver, terms));
             links.push(link);
         }
-        let frames = state.begin_session(links, &self.shared.facts);
-        for (port, receiving) in self.shared.ports.iter().zip(receiving) {
-            port.open(receiving);
+        let frames = state.begin_session(links, &self.shared.limits);
+        for (turn, receiving) in self.shared.turns.iter().zip(receiving) {
+            turn.open(receiving);
         }
-        for (port, (link, frames)) in frames.into_iter().enumerate() {
-            self.shared.send_on(state, port, &link, frames);
+        for (connection, (link, frames)) in frames.into_iter().enumerate() {
+            self.shared.send_on(state, connection, &link, frames);
         }
         Ok(())
     }
@@ -167,8 +167,8 @@ impl Keeper {
         }
         let device = self.shared.name.clone();
         let unflushed = state.kept.len();
-        let reason = Reason::NoAnswer { device, limit, why: state.why.clone(), unflushed };
-        if !self.shared.facts.read_only {
+        let reason = EndReason::NoAnswer { device, limit, why: state.why.clone(), unflushed };
+        if !self.shared.limits.read_only {
             self.end(state, &reason);
             return;
         }
@@ -181,7 +181,7 @@ impl Keeper {
         });
     }
 
-    fn end(&self, state: &mut MutexGuard<'_, State>, reason: &Reason) {
+    fn end(&self, state: &mut MutexGuard<'_, State>, reason: &EndReason) {
         let ended = state.die(reason);
         MutexGuard::unlocked(state, || ended.into_iter().for_each(Ended::deliver));
     }

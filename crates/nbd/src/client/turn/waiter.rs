@@ -17,16 +17,16 @@ use undercroft_block::{Failure, Request};
 /// thread sleeps; the thread says that it sleeps, and then looks at `called`. All of it is
 /// sequentially consistent, so one of the two sees the other, and a thread that is awake costs no
 /// system call.
-pub(super) struct Seat {
+pub(crate) struct Waiter {
     called: AtomicBool,
     asleep: AtomicBool,
     /// Readable when a sleeper was called.
     event: OwnedFd,
-    state: Mutex<SeatState>,
+    state: Mutex<WaiterState>,
 }
 
 #[derive(Default)]
-struct SeatState {
+struct WaiterState {
     arrived: Vec<Ended>,
     /// Its thread has gone.
     left: bool,
@@ -35,36 +35,36 @@ struct SeatState {
 }
 
 /// How a request ended.
-pub(super) struct Ended {
-    pub(super) request: Request,
-    pub(super) seat: Arc<Seat>,
-    pub(super) result: Result<(), Failure>,
+pub(crate) struct Ended {
+    pub(crate) request: Request,
+    pub(crate) waiter: Arc<Waiter>,
+    pub(crate) result: Result<(), Failure>,
 }
 
 /// What ended the sleep of a thread.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Woken {
-    pub(super) readable: bool,
-    pub(super) writable: bool,
+pub(crate) struct Woken {
+    pub(crate) readable: bool,
+    pub(crate) writable: bool,
 }
 
 impl Ended {
     /// Gives it to the thread that waits for it.
-    pub(super) fn deliver(self) {
-        let seat = Arc::clone(&self.seat);
-        seat.deliver(self);
+    pub(crate) fn deliver(self) {
+        let waiter = Arc::clone(&self.waiter);
+        waiter.deliver(self);
     }
 }
 
-impl Seat {
-    pub(super) fn new() -> io::Result<Arc<Self>> {
+impl Waiter {
+    pub(crate) fn new() -> io::Result<Arc<Self>> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let (called, asleep) = (AtomicBool::new(false), AtomicBool::new(false));
         Ok(Arc::new(Self { called, asleep, event, state: Mutex::default() }))
     }
 
     /// Gets the thread out of its sleep, or keeps it from the next one.
-    pub(super) fn call(&self) {
+    pub(crate) fn call(&self) {
         self.called.store(true, Ordering::SeqCst);
         if self.asleep.swap(false, Ordering::SeqCst) {
             ring(&self.event);
@@ -72,18 +72,18 @@ impl Seat {
     }
 
     /// Whether it was called since it last [heard](Self::hear).
-    pub(super) fn is_called(&self) -> bool {
+    pub(crate) fn is_called(&self) -> bool {
         self.called.load(Ordering::SeqCst)
     }
 
     /// The thread looks at everything that it could be called for after this.
-    pub(super) fn hear(&self) {
+    pub(crate) fn hear(&self) {
         self.called.swap(false, Ordering::SeqCst);
     }
 
     /// Puts down a request that has ended, and calls the thread. Where there is none any more, the
     /// request is dropped: its submitter has been answered.
-    pub(super) fn deliver(&self, ended: Ended) {
+    pub(crate) fn deliver(&self, ended: Ended) {
         let mut state = self.state.lock();
         if state.left {
             drop(state);
@@ -99,12 +99,12 @@ impl Seat {
     }
 
     /// What others have put down.
-    pub(super) fn take(&self) -> Vec<Ended> {
+    pub(crate) fn take(&self) -> Vec<Ended> {
         std::mem::take(&mut self.state.lock().arrived)
     }
 
     /// The thread goes away.
-    pub(super) fn leave(&self) {
+    pub(crate) fn leave(&self) {
         let mut state = self.state.lock();
         state.left = true;
         let arrived = std::mem::take(&mut state.arrived);
@@ -113,14 +113,14 @@ impl Seat {
     }
 
     /// Has `event` made readable with every delivery from now on. Whether there was one before.
-    pub(super) fn call_also(&self, event: Option<Arc<OwnedFd>>) -> bool {
+    pub(crate) fn call_also(&self, event: Option<Arc<OwnedFd>>) -> bool {
         let mut state = self.state.lock();
         state.also = event;
         !state.arrived.is_empty()
     }
 
     /// Sleeps until it is called, or `socket` is as wanted.
-    pub(super) fn sleep(&self, socket: Option<(BorrowedFd<'_>, PollFlags)>) -> io::Result<Woken> {
+    pub(crate) fn sleep(&self, socket: Option<(BorrowedFd<'_>, PollFlags)>) -> io::Result<Woken> {
         self.asleep.store(true, Ordering::SeqCst);
         if self.is_called() {
             self.asleep.store(false, Ordering::SeqCst);
@@ -152,7 +152,7 @@ impl Seat {
     }
 }
 
-impl Wake for Seat {
+impl Wake for Waiter {
     fn wake(self: Arc<Self>) {
         self.call();
     }

@@ -24,7 +24,7 @@ const PEER_LOST: Duration = Duration::from_secs(15);
 
 /// The socket of a connection. Readers and writers share it.
 #[derive(Debug)]
-pub(super) struct Socket {
+pub(crate) struct Socket {
     stream: Stream,
     /// When a read or write that waits gives up, and one that need not wait, too: all of an exchange has
     /// this limit, however many calls it takes.
@@ -39,7 +39,7 @@ enum Stream {
 
 impl Socket {
     /// Connects. That, and what follows, has to be over by `deadline`.
-    pub(super) fn connect(to: &Transport, deadline: Instant) -> io::Result<Self> {
+    pub(crate) fn connect(to: &Transport, deadline: Instant) -> io::Result<Self> {
         let stream = match to {
             Transport::Unix(path) => Stream::Unix(connect_unix(path, deadline)?),
             Transport::Tcp { host, port } => Stream::Tcp(connect_tcp(host, *port, deadline)?),
@@ -48,12 +48,12 @@ impl Socket {
     }
 
     /// When reading and writing give up; none: never.
-    pub(super) fn set_deadline(&self, deadline: Option<Instant>) {
+    pub(crate) fn set_deadline(&self, deadline: Option<Instant>) {
         *self.deadline.lock() = deadline;
     }
 
     /// Fills `pieces` with what comes, and waits for it if `waits`; nothing means the end.
-    pub(super) fn receive(&self, pieces: &mut [IoSliceMut<'_>], waits: bool) -> io::Result<usize> {
+    pub(crate) fn receive(&self, pieces: &mut [IoSliceMut<'_>], waits: bool) -> io::Result<usize> {
         let mut none = RecvAncillaryBuffer::default();
         self.transfer(PollFlags::IN, waits, |wait| {
             let flags = if wait { RecvFlags::empty() } else { RecvFlags::DONTWAIT };
@@ -90,7 +90,7 @@ impl Socket {
     }
 
     /// Sends some of `pieces` if there is room at once: else the error is one that would block.
-    pub(super) fn try_send(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+    pub(crate) fn try_send(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         self.send(pieces, false)
     }
 
@@ -103,7 +103,7 @@ impl Socket {
     }
 
     /// Ends all reading and writing, in other threads, too.
-    pub(super) fn shut(&self) {
+    pub(crate) fn shut(&self) {
         // One that is not connected any more is as good as shut.
         let _ = match &self.stream {
             Stream::Tcp(socket) => socket.shutdown(Shutdown::Both),

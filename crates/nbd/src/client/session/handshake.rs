@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::channel::{self, Receiver, Sender};
-use super::error::ClientError;
 use super::socket::Socket;
 use super::tls::Tls;
+use crate::client::error::ClientError;
 use crate::protocol::{
     BASE_ALLOCATION, BlockSizes, ClientFlags, ClientOption, Dialect, Export, Greeting, Info,
     InfoKind, InfoRequest, MAX_OPTION_DATA, MetaContextRequest, OPTION_REPLY_HEADER, OptionCode,
@@ -23,43 +23,43 @@ const DIAL_LIMIT: Duration = Duration::from_secs(10);
 
 /// How to reach an export.
 #[derive(Clone, Debug)]
-pub(super) struct Dialer {
-    pub(super) uri: Uri,
-    pub(super) tls: Option<Tls>,
+pub(crate) struct Dialer {
+    pub(crate) uri: Uri,
+    pub(crate) tls: Option<Tls>,
     /// How it names itself where it is to be the only one that changes the export.
     writer: Option<String>,
 }
 
 /// A connection before the choice of an export.
-pub(super) struct Haggle {
+pub(crate) struct Haggle {
     dialer: Dialer,
-    pub(super) socket: Arc<Socket>,
-    pub(super) receiver: Receiver,
-    pub(super) sender: Sender,
+    pub(crate) socket: Arc<Socket>,
+    pub(crate) receiver: Receiver,
+    pub(crate) sender: Sender,
     flags: ClientFlags,
 }
 
 /// A connection on which requests may be sent.
-pub(super) struct Connection {
-    pub(super) socket: Arc<Socket>,
-    pub(super) receiver: Receiver,
-    pub(super) sender: Sender,
-    pub(super) terms: Terms,
+pub(crate) struct Connection {
+    pub(crate) socket: Arc<Socket>,
+    pub(crate) receiver: Receiver,
+    pub(crate) sender: Sender,
+    pub(crate) terms: Terms,
 }
 
 /// What both sides agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Terms {
-    pub(super) dialect: Dialect,
-    pub(super) export: Export,
-    pub(super) sizes: BlockSizes,
+pub(crate) struct Terms {
+    pub(crate) dialect: Dialect,
+    pub(crate) export: Export,
+    pub(crate) sizes: BlockSizes,
     /// The number of the context of allocation, if the server has it.
-    pub(super) allocation: Option<u32>,
+    pub(crate) allocation: Option<u32>,
 }
 
 impl Terms {
     /// Whether the server refuses changes.
-    pub(super) fn is_read_only(&self) -> bool {
+    pub(crate) fn is_read_only(&self) -> bool {
         self.export.flags.contains(TransmissionFlags::READ_ONLY)
     }
 }
@@ -80,7 +80,7 @@ pub struct ExportInfo {
 
 impl Dialer {
     /// One for the export of `uri`, which is going to be changed unless it is `read_only`.
-    pub(super) fn new(uri: Uri, read_only: bool) -> Result<Self, ClientError> {
+    pub(crate) fn new(uri: Uri, read_only: bool) -> Result<Self, ClientError> {
         let tls = Tls::of(&uri)?;
         let writer = (!read_only).then(|| WRITER.to_owned() + &unique());
         Ok(Self { uri, tls, writer })
@@ -88,7 +88,7 @@ impl Dialer {
 
     /// Connects, and agrees on encryption, before `deadline`. What is asked on the connection has the same
     /// limit, and one of its own.
-    pub(super) fn dial(&self, deadline: Instant) -> Result<Haggle, ClientError> {
+    pub(crate) fn dial(&self, deadline: Instant) -> Result<Haggle, ClientError> {
         let deadline = deadline.min(Instant::now() + DIAL_LIMIT);
         let uri = || self.uri.to_string();
         let connect = |source| ClientError::Connect { uri: uri(), source };
@@ -255,11 +255,11 @@ impl Haggle {
     }
 
     /// Chooses the export of the URI. From here on requests may be sent.
-    pub(super) fn go(mut self) -> Result<Connection, ClientError> {
+    pub(crate) fn go(mut self) -> Result<Connection, ClientError> {
         let dialect = self.agree_on_dialect()?;
         let allocation = self.allocation(dialect)?;
         let (export, sizes) = match self.choose()? {
-            Some(facts) => facts,
+            Some(limits) => limits,
             None => (self.choose_by_name()?, None),
         };
         let terms =
@@ -280,7 +280,7 @@ impl Haggle {
             Err((OptionError::UNSUPPORTED, _)) => return Ok(None),
             other => self.granted(other, "open it")?,
         };
-        let (export, sizes) = facts(replies);
+        let (export, sizes) = limits(replies);
         let Some(export) = export else {
             let error = ProtocolError::Short { what: "information on an export" };
             return Err(self.protocol()(error));
@@ -309,7 +309,7 @@ impl Haggle {
     }
 
     /// The exports that the server lists.
-    pub(super) fn list(&mut self, deadline: Instant) -> Result<Vec<ExportInfo>, ClientError> {
+    pub(crate) fn list(&mut self, deadline: Instant) -> Result<Vec<ExportInfo>, ClientError> {
         self.must_have_options("list its exports")?;
         self.socket.set_deadline(Some(deadline));
         let replies = self.must(&ClientOption::List, "list its exports")?;
@@ -319,7 +319,7 @@ impl Haggle {
             let wanted = vec![InfoKind::BLOCK_SIZE];
             let option = ClientOption::Info(InfoRequest { export: name.clone(), wanted });
             // One that cannot be opened is listed all the same.
-            let (export, sizes) = facts(self.ask(&option)?.unwrap_or_default());
+            let (export, sizes) = limits(self.ask(&option)?.unwrap_or_default());
             exports.push(ExportInfo { name, description, export, sizes });
         }
         let mut bytes = Vec::new();
@@ -335,8 +335,8 @@ fn unique() -> String {
     format!("{:016x}{:016x}", number(), number())
 }
 
-/// The facts among the answers to a question for an export.
-fn facts(replies: Vec<OptionReply>) -> (Option<Export>, Option<BlockSizes>) {
+/// The limits among the answers to a question for an export.
+fn limits(replies: Vec<OptionReply>) -> (Option<Export>, Option<BlockSizes>) {
     let (mut export, mut sizes) = (None, None);
     for reply in replies {
         match reply {

@@ -2,7 +2,7 @@
 
 use undercroft_block::{Limits, SECTOR_SIZE, Sector};
 
-use super::handshake::Terms;
+use super::session::handshake::Terms;
 use crate::protocol::TransmissionFlags;
 
 /// Longest request with data, unless the server prefers longer ones: one connection carries several
@@ -20,20 +20,20 @@ const CHANGES: TransmissionFlags = TransmissionFlags::READ_ONLY
 
 /// An export, as a device sees it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Facts {
+pub(crate) struct ExportLimits {
     terms: Terms,
     /// Whether the device refuses changes.
-    pub(super) read_only: bool,
+    pub(crate) read_only: bool,
     /// Unit of offsets and lengths in bytes.
-    pub(super) block: u64,
+    pub(crate) block: u64,
     /// Longest request with data in bytes.
-    pub(super) payload: u64,
+    pub(crate) payload: u64,
     /// Longest range of a command without data in bytes.
-    pub(super) step: u64,
+    pub(crate) step: u64,
 }
 
-impl Facts {
-    pub(super) fn new(terms: Terms, read_only: bool) -> Self {
+impl ExportLimits {
+    pub(crate) fn new(terms: Terms, read_only: bool) -> Self {
         let sizes = terms.sizes;
         let block = SECTOR_SIZE.max(sizes.minimum.into());
         let longest = LONGEST.max(sizes.preferred.into()).min(sizes.maximum.into());
@@ -46,44 +46,44 @@ impl Facts {
         self.terms.export.flags.contains(flag)
     }
 
-    pub(super) fn can_flush(&self) -> bool {
+    pub(crate) fn can_flush(&self) -> bool {
         self.can(TransmissionFlags::SEND_FLUSH)
     }
 
-    pub(super) fn can_force_unit_access(&self) -> bool {
+    pub(crate) fn can_force_unit_access(&self) -> bool {
         self.can(TransmissionFlags::SEND_FUA)
     }
 
-    pub(super) fn can_trim(&self) -> bool {
+    pub(crate) fn can_trim(&self) -> bool {
         self.can(TransmissionFlags::SEND_TRIM)
     }
 
-    pub(super) fn can_write_zeroes(&self) -> bool {
+    pub(crate) fn can_write_zeroes(&self) -> bool {
         self.can(TransmissionFlags::SEND_WRITE_ZEROES)
     }
 
     /// Connections of which `wanted` are asked for.
-    pub(super) fn connections(&self, wanted: usize) -> usize {
+    pub(crate) fn connections(&self, wanted: usize) -> usize {
         if self.can(TransmissionFlags::CAN_MULTI_CONN) { wanted } else { 1 }
     }
 
     /// Whether writes are kept until they are flushed: where there is no flush, the server keeps
     /// nothing back.
-    pub(super) fn keeps(&self) -> bool {
+    pub(crate) fn keeps(&self) -> bool {
         !self.read_only && self.can_flush()
     }
 
     /// Length in bytes.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         let size = self.terms.export.size;
         size - size % self.block
     }
 
-    pub(super) fn capacity(&self) -> Sector {
+    pub(crate) fn capacity(&self) -> Sector {
         Sector(self.bytes() / SECTOR_SIZE)
     }
 
-    pub(super) fn limits(&self) -> Limits {
+    pub(crate) fn limits(&self) -> Limits {
         Limits {
             block_bytes: self.block,
             max_request_bytes: self.payload,
@@ -93,7 +93,7 @@ impl Facts {
     }
 
     /// The difference that keeps a device from going on with the export as it is by now.
-    pub(super) fn difference(&self, now: &Terms) -> Option<String> {
+    pub(crate) fn difference(&self, now: &Terms) -> Option<String> {
         let (old, new) = (&self.terms.export, &now.export);
         if old.size != new.size {
             return Some(format!("it had {} bytes and has {} now", old.size, new.size));

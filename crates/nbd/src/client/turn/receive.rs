@@ -1,4 +1,4 @@
-//! Receiving the answers of one connection, by the thread that [leads](super::port).
+//! Receiving the answers of one connection, by the thread that [leads](crate::client::turn).
 
 use std::io;
 use std::os::fd::AsFd;
@@ -6,27 +6,27 @@ use std::sync::Arc;
 
 use rustix::event::PollFlags;
 
-use super::answer::{self, SHORTEST};
-use super::port::Port;
+use super::ReceiverTurn;
 use super::receiver::Receiving;
-use super::seat::{Ended, Seat};
-use super::state::{Over, Shared};
+use super::waiter::{Ended, Waiter};
+use crate::client::session::answer::{self, SHORTEST};
+use crate::client::state::{Over, Shared};
 
 /// The time of a leader, which ends in a panic, too: others wait for that.
 struct Leading<'p> {
-    port: &'p Port<Receiving>,
+    turn: &'p ReceiverTurn<Receiving>,
     /// What may go on.
     rest: Option<Receiving>,
 }
 
 impl Drop for Leading<'_> {
     fn drop(&mut self) {
-        self.port.leave(self.rest.take());
+        self.turn.leave(self.rest.take());
     }
 }
 
 /// Why nothing more can be received.
-pub(super) enum Stop {
+pub(crate) enum Stop {
     /// The session has ended.
     Over,
     /// The connection is of no use any more.
@@ -46,36 +46,41 @@ impl From<Over> for Stop {
 }
 
 impl Shared {
-    /// The thread at `seat` receives by the port, or waits for the one that does: until some of its
+    /// The thread at `waiter` receives in its turn, or waits for the one that does: until some of its
     /// own requests have ended, which are returned, or it was called for another reason. Without
     /// `waits` it takes what there is.
-    pub(super) fn attend(&self, port: usize, seat: &Arc<Seat>, waits: bool) -> Vec<Ended> {
-        let port = &self.ports[port];
-        let mut mine = seat.take();
-        let waits = waits && mine.is_empty() && !seat.is_called();
-        let led = port.lead(seat, waits).map(|receiving| {
-            let mut leading = Leading { port, rest: None };
-            leading.rest = self.receive(receiving, seat, waits, &mut mine);
+    pub(crate) fn receive_in_turn(
+        &self,
+        connection: usize,
+        waiter: &Arc<Waiter>,
+        waits: bool,
+    ) -> Vec<Ended> {
+        let turn = &self.turns[connection];
+        let mut mine = waiter.take();
+        let waits = waits && mine.is_empty() && !waiter.is_called();
+        let led = turn.lead(waiter, waits).map(|receiving| {
+            let mut leading = Leading { turn, rest: None };
+            leading.rest = self.receive(receiving, waiter, waits, &mut mine);
         });
         if led.is_none() && waits {
             // An error, or a call, keeps it from sleeping: the caller looks, and comes again.
-            let _ = seat.sleep(None);
+            let _ = waiter.sleep(None);
         }
-        seat.hear();
-        mine.append(&mut seat.take());
+        waiter.hear();
+        mine.append(&mut waiter.take());
         if led.is_none() && waits {
-            port.depart(seat, mine.is_empty());
+            turn.depart(waiter, mine.is_empty());
         }
         mine
     }
 
-    /// The life of the thread that receives by the port when no other thread waits.
-    pub(super) fn watch(&self, port: usize, seat: &Arc<Seat>) {
-        let port = &self.ports[port];
-        while let Some(receiving) = port.watch() {
-            let mut leading = Leading { port, rest: None };
+    /// The life of the thread that receives in its turn when no other thread waits.
+    pub(crate) fn watch(&self, connection: usize, waiter: &Arc<Waiter>) {
+        let turn = &self.turns[connection];
+        while let Some(receiving) = turn.watch() {
+            let mut leading = Leading { turn, rest: None };
             // Nothing of what ends is its own.
-            leading.rest = self.receive(receiving, seat, true, &mut Vec::new());
+            leading.rest = self.receive(receiving, waiter, true, &mut Vec::new());
         }
     }
 
@@ -83,12 +88,12 @@ impl Shared {
     fn receive(
         &self,
         mut receiving: Receiving,
-        seat: &Arc<Seat>,
+        waiter: &Arc<Waiter>,
         waits: bool,
         mine: &mut Vec<Ended>,
     ) -> Option<Receiving> {
-        let result = receiving.run(self, seat, waits, mine);
-        receiving.deliver(seat, mine);
+        let result = receiving.run(self, waiter, waits, mine);
+        receiving.deliver(waiter, mine);
         match result {
             Ok(()) => Some(receiving),
             Err(Stop::Over) => None,
@@ -104,17 +109,17 @@ impl Receiving {
     fn run(
         &mut self,
         shared: &Shared,
-        seat: &Arc<Seat>,
+        waiter: &Arc<Waiter>,
         waits: bool,
         mine: &mut Vec<Ended>,
     ) -> Result<(), Stop> {
         let mut look = !waits || self.receiver.may_hide_bytes();
         loop {
             while self.receiver.held().len() >= SHORTEST {
-                self.one(shared, seat, mine)?;
+                self.one(shared, waiter, mine)?;
             }
-            self.deliver(seat, mine);
-            if !mine.is_empty() || seat.is_called() {
+            self.deliver(waiter, mine);
+            if !mine.is_empty() || waiter.is_called() {
                 return Ok(());
             }
             let room_wanted = self.link.has_rest();
@@ -128,7 +133,7 @@ impl Receiving {
                 return Ok(());
             }
             let room = if room_wanted { PollFlags::OUT } else { PollFlags::empty() };
-            let woken = seat.sleep(Some((self.link.socket().as_fd(), PollFlags::IN | room)))?;
+            let woken = waiter.sleep(Some((self.link.socket().as_fd(), PollFlags::IN | room)))?;
             if woken.writable {
                 self.link.go_on()?;
             }
@@ -140,7 +145,7 @@ impl Receiving {
     fn one(
         &mut self,
         shared: &Shared,
-        seat: &Arc<Seat>,
+        waiter: &Arc<Waiter>,
         mine: &mut Vec<Ended>,
     ) -> Result<(), Stop> {
         let answer = answer::next(&mut self.receiver, &self.terms)?;
@@ -149,7 +154,7 @@ impl Receiving {
             let what = "the server answered what was not asked";
             return Err(io::Error::new(io::ErrorKind::InvalidData, what).into());
         };
-        if let Err(error) = self.take(&answer, &mut flight, seat, mine) {
+        if let Err(error) = self.take(&answer, &mut flight, waiter, mine) {
             shared.put_back(answer.cookie, flight);
             return Err(error.into());
         }

@@ -10,10 +10,10 @@ use undercroft_block::BUFFER_ALIGNMENT;
 /// [Some processors copy slowly](BUFFER_ALIGNMENT) to a place that is a little further in its page than the
 /// source. Memory of submitters begins with a page, so these bytes must not begin a little behind one; and
 /// they are copied to a socket a little behind one, after the header of the request.
-pub(super) const FRONT: usize = 64;
+pub(crate) const FRONT: usize = 64;
 
 /// Bytes that do not change.
-pub(super) struct CopiedBytes {
+pub(crate) struct CopiedBytes {
     memory: Vec<u8>,
     /// Where in the memory they begin.
     front: usize,
@@ -22,7 +22,7 @@ pub(super) struct CopiedBytes {
 impl CopiedBytes {
     /// Copies `pieces`, of `length` bytes in all, to `memory`, whose contents are of no account. It grows
     /// if its capacity is less than `length` and [`FRONT`].
-    pub(super) fn new<'p>(
+    pub(crate) fn new<'p>(
         pieces: impl Iterator<Item = &'p [u8]>,
         length: usize,
         mut memory: Vec<u8>,
@@ -36,7 +36,7 @@ impl CopiedBytes {
     }
 
     /// The memory, to be used again.
-    pub(super) fn into_memory(self) -> Vec<u8> {
+    pub(crate) fn into_memory(self) -> Vec<u8> {
         self.memory
     }
 }

@@ -8,18 +8,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 
 use super::channel::Sender;
-use super::flight::Frame;
 use super::socket::Socket;
+use crate::client::flight::Frame;
 use crate::protocol::{Command, CommandFlags, Dialect, Request};
 
 /// Most frames of one call.
 const BATCH: usize = 256;
 
 /// The sending side of a connection.
-pub(super) struct Link {
+pub(crate) struct Link {
     /// The session that it belongs to.
-    pub(super) epoch: u64,
-    pub(super) dialect: Dialect,
+    pub(crate) epoch: u64,
+    pub(crate) dialect: Dialect,
     socket: Arc<Socket>,
     outgoing: Mutex<Outgoing>,
     /// Something waits for room in the socket.
@@ -35,7 +35,7 @@ struct Outgoing {
 }
 
 impl Link {
-    pub(super) fn new(epoch: u64, dialect: Dialect, socket: Arc<Socket>, sender: Sender) -> Self {
+    pub(crate) fn new(epoch: u64, dialect: Dialect, socket: Arc<Socket>, sender: Sender) -> Self {
         let outgoing = Mutex::new(Outgoing { sender, frames: VecDeque::new(), sent: 0 });
         Self { epoch, dialect, socket, outgoing, has_rest: AtomicBool::new(false) }
     }
@@ -43,7 +43,7 @@ impl Link {
     /// Sends `frames` with as few calls as possible, and never waits for the server. What there is
     /// no room for goes on with the next ones, or when a thread finds that there
     /// [is](Self::has_rest) a rest, and room for it. Returns whether there is none.
-    pub(super) fn send(&self, frames: impl IntoIterator<Item = Frame>) -> io::Result<bool> {
+    pub(crate) fn send(&self, frames: impl IntoIterator<Item = Frame>) -> io::Result<bool> {
         let mut outgoing = self.outgoing.lock();
         outgoing.frames.extend(frames);
         let all = outgoing.push()?;
@@ -52,27 +52,27 @@ impl Link {
     }
 
     /// Whether something waits for room.
-    pub(super) fn has_rest(&self) -> bool {
+    pub(crate) fn has_rest(&self) -> bool {
         self.has_rest.load(Ordering::SeqCst)
     }
 
     /// Sends more of the rest, as there is room.
-    pub(super) fn go_on(&self) -> io::Result<()> {
+    pub(crate) fn go_on(&self) -> io::Result<()> {
         self.send([]).map(drop)
     }
 
     /// The socket, to wait for it.
-    pub(super) fn socket(&self) -> &Socket {
+    pub(crate) fn socket(&self) -> &Socket {
         &self.socket
     }
 
     /// Ends the connection for all threads.
-    pub(super) fn shut(&self) {
+    pub(crate) fn shut(&self) {
         self.socket.shut();
     }
 
     /// Takes leave, and ends the connection.
-    pub(super) fn disconnect(&self) {
+    pub(crate) fn disconnect(&self) {
         let flags = CommandFlags::empty();
         let request =
             Request { command: Command::Disconnect, flags, cookie: 0, offset: 0, length: 0 };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::kept::Amount;
+use super::Amount;
 
 /// Copies of so many bytes stay in the caches of a processor, so that the memory of the last ones is
 /// there when it is used again.
@@ -12,10 +12,10 @@ const SHARE: u32 = 100;
 
 /// The flushes that no request asks for.
 #[derive(Debug)]
-pub(super) struct OwnFlush {
+pub(crate) struct OwnFlush {
     /// One is under way.
     is_sent: bool,
-    /// Kept bytes after which one may be worth its time.
+    /// UnflushedWrites bytes after which one may be worth its time.
     wanted: u64,
     /// The time that the last flush took.
     took: Duration,
@@ -32,7 +32,7 @@ impl OwnFlush {
     /// caches hold if the server flushes quickly. The request that was answered now took `time`.
     ///
     /// Both times are those of requests among others: a flush that only waits for its turn is quick.
-    pub(super) fn is_due(
+    pub(crate) fn is_due(
         &mut self,
         kept: Amount,
         limit: u64,
@@ -53,17 +53,17 @@ impl OwnFlush {
     }
 
     /// One was sent.
-    pub(super) fn sent(&mut self) {
+    pub(crate) fn sent(&mut self) {
         self.is_sent = true;
     }
 
     /// It was answered.
-    pub(super) fn answered(&mut self) {
+    pub(crate) fn answered(&mut self) {
         self.is_sent = false;
     }
 
     /// That one, or one that was asked for, took so long, and what it covered is not kept any more.
-    pub(super) fn flushed(&mut self, took: Duration) {
+    pub(crate) fn flushed(&mut self, took: Duration) {
         self.wanted = CACHED;
         self.took = took;
     }

@@ -26,7 +26,7 @@ const MAX_PIECES: usize = 1024;
 type Session = Arc<Mutex<ClientConnection>>;
 
 /// The receiving direction. As [`Read`] it waits for bytes; the end of the connection is an error.
-pub(super) struct Receiver {
+pub(crate) struct Receiver {
     socket: Arc<Socket>,
     tls: Option<(Session, Raw)>,
     buffer: Box<[u8]>,
@@ -43,7 +43,7 @@ struct Raw {
 }
 
 /// The sending direction.
-pub(super) struct Sender {
+pub(crate) struct Sender {
     socket: Arc<Socket>,
     tls: Option<Encrypting>,
 }
@@ -56,13 +56,13 @@ struct Encrypting {
 }
 
 /// Both directions of `socket`.
-pub(super) fn plain(socket: &Arc<Socket>) -> (Receiver, Sender) {
+pub(crate) fn plain(socket: &Arc<Socket>) -> (Receiver, Sender) {
     let sender = Sender { socket: Arc::clone(socket), tls: None };
     (Receiver::new(socket, None), sender)
 }
 
 /// Both directions of `socket`, encrypted from here on, after a handshake.
-pub(super) fn encrypted(socket: &Arc<Socket>, tls: &Tls) -> io::Result<(Receiver, Sender)> {
+pub(crate) fn encrypted(socket: &Arc<Socket>, tls: &Tls) -> io::Result<(Receiver, Sender)> {
     let session = ClientConnection::new(Arc::clone(&tls.config), tls.name.clone());
     let mut session = session.map_err(io::Error::other)?;
     session.set_buffer_limit(Some(2 * ENCRYPTED));
@@ -82,17 +82,17 @@ impl Receiver {
     }
 
     /// What has been received and not used.
-    pub(super) fn held(&self) -> &[u8] {
+    pub(crate) fn held(&self) -> &[u8] {
         &self.buffer[self.held.clone()]
     }
 
     /// Whether bytes may have come that a poll of the socket does not show.
-    pub(super) fn may_hide_bytes(&self) -> bool {
+    pub(crate) fn may_hide_bytes(&self) -> bool {
         self.tls.is_some()
     }
 
     /// Receives ahead what has come; false if nothing has.
-    pub(super) fn look(&mut self) -> io::Result<bool> {
+    pub(crate) fn look(&mut self) -> io::Result<bool> {
         self.buffer.copy_within(self.held.clone(), 0);
         self.held = 0..self.held.len();
         let end = self.buffer.len().min(self.held.end + self.ahead);
@@ -104,7 +104,7 @@ impl Receiver {
     }
 
     /// Fills all of `pieces`, which belong to one answer, and waits for it.
-    pub(super) fn read_pieces(&mut self, pieces: &mut [&mut [u8]]) -> io::Result<()> {
+    pub(crate) fn read_pieces(&mut self, pieces: &mut [&mut [u8]]) -> io::Result<()> {
         let total: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
         self.ahead = if total >= LONG { AHEAD_OF_LONG } else { AHEAD };
         let (mut first, mut skip) = (0, 0);
@@ -156,7 +156,7 @@ impl Receiver {
     }
 
     /// Passes over `length` bytes.
-    pub(super) fn skip(&mut self, length: u64) -> io::Result<()> {
+    pub(crate) fn skip(&mut self, length: u64) -> io::Result<()> {
         io::copy(&mut self.take(length), &mut io::sink()).map(drop)
     }
 }
@@ -209,7 +209,7 @@ fn receive(
 
 impl Sender {
     /// Sends all of `pieces`, in order, and waits for room.
-    pub(super) fn send(&mut self, mut pieces: &mut [IoSlice<'_>]) -> io::Result<()> {
+    pub(crate) fn send(&mut self, mut pieces: &mut [IoSlice<'_>]) -> io::Result<()> {
         if self.tls.is_some() {
             return pieces.iter().try_for_each(|piece| self.encrypt(piece));
         }
@@ -238,7 +238,7 @@ impl Sender {
 
     /// Sends as much of `pieces` as there is room for at once; returns how many bytes it has taken,
     /// none if there was no room.
-    pub(super) fn try_send(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+    pub(crate) fn try_send(&mut self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
         let pieces = &pieces[..pieces.len().min(MAX_PIECES)];
         if !self.try_push()? {
             return Ok(0);
@@ -250,7 +250,7 @@ impl Sender {
     }
 
     /// Sends what was taken and is still here, as far as there is room; whether nothing is left.
-    pub(super) fn try_push(&mut self) -> io::Result<bool> {
+    pub(crate) fn try_push(&mut self) -> io::Result<bool> {
         let Some(tls) = &mut self.tls else { return Ok(true) };
         while tls.sent < tls.out.len() {
             match room(self.socket.try_send(&[IoSlice::new(&tls.out[tls.sent..])]))? {

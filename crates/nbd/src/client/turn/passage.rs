@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 /// A connection, as those see it who use it.
-pub(super) trait Way: Send + Sync {
+pub(crate) trait Way: Send + Sync {
     /// One more request uses it. If its answer is `expected`, no thread waits for it there.
     fn enter(&self, is_expected: bool);
 
@@ -12,7 +12,7 @@ pub(super) trait Way: Send + Sync {
 }
 
 /// A request's use of a connection, until it is answered.
-pub(super) struct Passage {
+pub(crate) struct Passage {
     way: Arc<dyn Way>,
     /// The number of the connection.
     index: usize,
@@ -22,13 +22,13 @@ pub(super) struct Passage {
 impl Passage {
     /// One by `way`, the connection with the number `index`. If its answer is `expected`, no thread waits
     /// for it there.
-    pub(super) fn new(way: Arc<dyn Way>, index: usize, is_expected: bool) -> Self {
+    pub(crate) fn new(way: Arc<dyn Way>, index: usize, is_expected: bool) -> Self {
         way.enter(is_expected);
         Self { way, index, is_expected }
     }
 
     /// The number of the connection.
-    pub(super) fn index(&self) -> usize {
+    pub(crate) fn index(&self) -> usize {
         self.index
     }
 }
@@ -76,7 +76,7 @@ mod tests {
         while disk.injected() < READS {
             std::thread::yield_now();
         }
-        let loads = || leaf.driver().shared.ports.iter().map(|port| port.load());
+        let loads = || leaf.driver().shared.turns.iter().map(|turn| turn.load());
         assert!(loads().all(|load| load > 0), "{:?}", loads().collect::<Vec<_>>());
         reads.into_iter().for_each(|read| read.wait().result.unwrap());
         assert_eq!(loads().sum::<usize>(), 0);
