@@ -6,6 +6,7 @@ use crate::report::Outcome;
 use anyhow::Result;
 use std::io::Write;
 use undercroft_xfs::check::CheckOptions;
+use undercroft_xfs::maintain;
 
 /// Exit statuses of fsck(8).
 const CORRECTED: u8 = 1;
@@ -15,11 +16,13 @@ pub(crate) const WRONG_USAGE: u8 = 16;
 
 /// Replay and check a volume as fsck(8) asks for it, with its exit statuses.
 ///
-/// This is what `fsck.undercroft` does, a name that packages install for fsck(8). With -a, -p or -y the journal is replayed first, as a mount would do; else,
-/// and with --no-replay, nothing is written. Faults are told, not repaired: that is xfs_repair(8)'s work.
+/// This is what `fsck.undercroft` does, a name that packages install for fsck(8). With -a, -p or -y the
+/// journal is replayed first, as a mount would do, and what a cut grow, set or shrink left is completed;
+/// else, and with --no-replay, nothing is written. Faults are told, not repaired: that is
+/// xfs_repair(8)'s work.
 ///
-/// Exit status: 0 no faults; 1 the journal was replayed, and no faults; 4 faults; 8 it failed; 16
-/// wrong usage.
+/// Exit status: 0 no faults; 1 the journal was replayed or blocks were freed, and no faults; 4 faults; 8 it
+/// failed; 16 wrong usage.
 ///
 /// For example: undercroft fsck -p root.img
 #[derive(clap::Args)]
@@ -55,17 +58,28 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let may_write = (args.auto || args.preen || args.yes) && args.image.may_replay();
-    let replayed = match may_write.then(|| replay::replay(&args.image, false)).transpose()? {
+    let mut corrected = match may_write.then(|| replay::replay(&args.image, false)).transpose()? {
         Some(report) => {
             replay::print(report.as_ref(), false, out)?;
             report.is_some()
         }
         None => false,
     };
+    if may_write {
+        // Where that fails, the check tells why.
+        let blocks = maintain::free_left_journal(&args.image.writable_device()?).unwrap_or(0);
+        if blocks > 0 {
+            writeln!(
+                out,
+                "freed {blocks} blocks of a journal that moved in a shrink that was cut"
+            )?;
+            corrected = true;
+        }
+    }
     let options = CheckOptions { replay: args.image.may_replay(), ..CheckOptions::default() };
     Ok(match check::volume(&args.image, &options, false, out)? {
         Outcome::Findings => Outcome::Status(UNCORRECTED),
-        _ if replayed => Outcome::Status(CORRECTED),
+        _ if corrected => Outcome::Status(CORRECTED),
         outcome => outcome,
     })
 }

@@ -1,12 +1,13 @@
 //! The command as fsck(8) calls it: by a name of its own, with exit statuses of its own.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use undercroft_judges::mount::Access;
 use undercroft_judges::xfsprogs::Xfsprogs;
-use undercroft_judges::{image, kernel};
+use undercroft_judges::{LoopMount, image, kernel};
 
 use crate::endings::damage_inode;
 use crate::run::{crashed, fails, sample, succeeds};
@@ -74,4 +75,51 @@ fn a_journal_is_replayed_if_that_is_allowed() {
     ends(0, &["-p", &sample.image]);
     assert_eq!(succeeds(["cat", "--no-replay", &sample.image, "early"]), "early");
     Xfsprogs::newest().unwrap().repair_check(Path::new(&sample.image)).unwrap();
+}
+
+/// Makes the blocks of a file those of a journal that moved: nothing else has them.
+fn leave_a_journal(image: &Path) {
+    let newest = Xfsprogs::newest().unwrap();
+    newest.mkfs(image, 128 << 20, &["-d", "agcount=4"]).unwrap();
+    let mount = LoopMount::new(image, Access::ReadWrite, &[]).unwrap();
+    fs::write(mount.join("file"), vec![7; 1 << 20]).unwrap();
+    let number = fs::metadata(mount.join("file")).unwrap().ino();
+    mount.unmount().unwrap();
+    let records = newest.db(image, &["agf 0", "addr rmaproot", "print recs"]).unwrap();
+    let owned = format!(",256,{number},0,");
+    let record = records.lines().find(|line| line.contains(&owned)).unwrap();
+    let record = record.split_once(':').unwrap().0;
+    let commands = [
+        &format!("inode {number}")[..],
+        "write -d core.size 0",
+        "write -d core.nblocks 0",
+        "write -d core.nextents 0",
+        "agf 0",
+        "addr rmaproot",
+        &format!("write -d -- recs[{record}].owner -4"),
+    ];
+    newest.db_expert(image, &commands).unwrap();
+}
+
+#[test]
+fn blocks_of_a_journal_that_moved_are_freed() {
+    let name = "undercroft::fsck::blocks_of_a_journal_that_moved_are_freed";
+    if !kernel::available_or_report(name) {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("image");
+    leave_a_journal(&path);
+    let (image, newest) = (path.to_str().unwrap(), Xfsprogs::newest().unwrap());
+    let complaint = newest.repair_check(&path).unwrap_err().to_string();
+    assert!(complaint.contains("unknown block state"), "{complaint}");
+    ends(4, &["-n", image]);
+    let copy = home.path().join("copy");
+    image::copy(&path, &copy).unwrap();
+    ends(1, &["-p", image]);
+    ends(0, &["-p", image]);
+    newest.repair_check(&path).unwrap();
+    let text = succeeds(["shrink", "--abandon", copy.to_str().unwrap()]);
+    assert!(text.contains("the shrink is given up"), "{text}");
+    newest.repair_check(&copy).unwrap();
 }

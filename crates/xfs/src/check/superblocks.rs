@@ -4,12 +4,14 @@
 use super::checker::Checker;
 use super::{Finding, Location};
 use crate::bytes::be32;
-use crate::format::{Incompat, Superblock};
+use crate::format::{Incompat, Superblock, VersionBits};
 use crate::geometry::Geometry;
 use crate::units::{AgNumber, InodeNumber};
 
 /// State of a quota of groups or projects, whichever it was.
 const OLD_QUOTA: u16 = 0x30;
+/// State of a quota of groups, and of projects.
+const NEW_QUOTA: u16 = 0x780;
 
 /// Checks the copy of group `ag`; 0 is the primary.
 pub(super) fn check(checker: &Checker, ag: AgNumber) {
@@ -45,7 +47,8 @@ pub(super) fn check(checker: &Checker, ag: AgNumber) {
 fn tail(checker: &Checker, location: Location, superblock: &Superblock, bytes: &[u8]) {
     let incompat = superblock.features.incompat;
     let end = if !superblock.features.crc {
-        208
+        // The second word of features and its copy are there if the first says so.
+        if superblock.features.version.contains(VersionBits::MOREBITS) { 208 } else { 200 }
     } else if incompat.contains(Incompat::ZONED) {
         304
     } else if incompat.contains(Incompat::METADIR) {
@@ -84,9 +87,10 @@ fn primary(checker: &Checker, superblock: &Superblock) {
         let what = format!("unknown features of the journal {unknown:#x}");
         checker.error("superblock", location, what);
     }
-    let old = superblock.quota_flags & OLD_QUOTA;
-    if superblock.features.crc && old != 0 {
-        let what = format!("bits {old:#x} of qflags are for version 4");
+    let (foreign, version) = if superblock.features.crc { (OLD_QUOTA, 4) } else { (NEW_QUOTA, 5) };
+    let foreign = superblock.quota_flags & foreign;
+    if foreign != 0 {
+        let what = format!("bits {foreign:#x} of qflags are for version {version}");
         checker.error("superblock", location, what);
     }
     if superblock.compat != 0 {

@@ -7,8 +7,8 @@ mod shrink;
 pub use grow::{Growth, grow, growth};
 pub use identity::{LABEL_MAX, check_label, label, set_label, set_uuid};
 pub use shrink::{
-    Abandoned, Amount, Obstacle, ShrinkOptions, ShrinkTarget, Shrinkage, abandon_shrink, minimise,
-    shrink, shrinkage,
+    Abandoned, Amount, Obstacle, ShrinkOptions, ShrinkTarget, Shrinkage, abandon_shrink,
+    free_left_journal, minimise, shrink, shrinkage,
 };
 
 /// Least blocks of a last group that kernels take.

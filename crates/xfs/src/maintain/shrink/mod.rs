@@ -123,11 +123,34 @@ pub fn abandon_shrink(device: &Arc<dyn BlockDevice>) -> Result<Abandoned, Error>
         change.undo(device.as_ref())?;
     }
     let left = Leftovers::of(&Volume::open(Arc::clone(device))?)?;
+    free_leftovers(device)?;
+    Ok(Abandoned { was_cut: change.is_some(), freed_blocks: left.blocks() })
+}
+
+/// Frees the blocks that the journal of a shrink which was interrupted had taken, also where the
+/// volume does not say that it moved; returns how many. Only reverse mappings are looked at: without
+/// them, nothing is freed.
+///
+/// # Errors
+/// As for [`Volume::open_live`].
+pub fn free_left_journal(device: &Arc<dyn BlockDevice>) -> Result<u64, Error> {
+    let volume = Volume::open(Arc::clone(device))?;
+    if !volume.geometry().features.rmapbt() {
+        return Ok(0);
+    }
+    let left = Leftovers::of(&volume)?.blocks();
+    drop(volume);
+    if left > 0 {
+        free_leftovers(device)?;
+    }
+    Ok(left)
+}
+
+fn free_leftovers(device: &Arc<dyn BlockDevice>) -> Result<(), Error> {
     // Its journal is replayed by that, and the rest is done if the volume says itself that it is left.
     let volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
     Leftovers::of(&volume)?.free(&volume)?;
-    volume.close()?;
-    Ok(Abandoned { was_cut: change.is_some(), freed_blocks: left.blocks() })
+    volume.close()
 }
 
 /// What [`abandon_shrink`] found.
