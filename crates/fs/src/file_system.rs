@@ -20,11 +20,33 @@ use undercroft_xfs::{Error, SyncTicket, Volume};
 /// it at the time. A server that keeps one while others remove files also holds the file
 /// [open](Self::open_number), or keeps its generation too and asks with
 /// [`open_handle`](Self::open_handle). Verbs by path resolve symbolic links inside the volume.
+///
+/// When the last handle of one that was [opened](Self::open) here is dropped, files and clones
+/// included, it is [closed](Self::close), as far as that works: only `close` tells of an error, and
+/// only tickets, that something is durable before. A process that ends without either leaves a
+/// volume as a crash does: all that a ticket or [`sync_and_wait`](Self::sync_and_wait) covered is
+/// there when it is opened next.
 #[derive(Clone)]
 pub struct FileSystem {
-    volume: Arc<Volume>,
+    opened: Arc<Opened>,
     clock: Clock,
     access_times: Arc<AccessRule>,
+}
+
+/// What all handles share.
+struct Opened {
+    volume: Arc<Volume>,
+    /// No other code closes it.
+    is_own: bool,
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        if self.is_own {
+            // There is no caller to be told, and those who asked for durability were told.
+            let _ = self.volume.close();
+        }
+    }
 }
 
 impl FileSystem {
@@ -49,17 +71,18 @@ impl FileSystem {
             (false, false) => Volume::open_unreplayed(device)?,
         };
         Ok(Self {
-            volume: Arc::new(volume),
+            opened: Arc::new(Opened { volume: Arc::new(volume), is_own: true }),
             clock: options.clock,
             access_times: Arc::new(AccessRule::new(options.access_times)),
         })
     }
 
-    /// The file system of an open volume.
+    /// The file system of an open volume, which the caller closes.
     #[must_use]
     pub fn from_volume(volume: Arc<Volume>) -> Self {
+        let opened = Arc::new(Opened { volume, is_own: false });
         let access_times = Arc::new(AccessRule::new(AccessTimes::default()));
-        Self { volume, clock: Clock::default(), access_times }
+        Self { opened, clock: Clock::default(), access_times }
     }
 
     /// This handle with another clock.
@@ -98,19 +121,19 @@ impl FileSystem {
     /// The volume below.
     #[must_use]
     pub fn volume(&self) -> &Arc<Volume> {
-        &self.volume
+        &self.opened.volume
     }
 
     /// Number of the root directory.
     #[must_use]
     pub fn root(&self) -> InodeNumber {
-        self.volume.geometry().root_inode
+        self.volume().geometry().root_inode
     }
 
     /// Whether it was opened for change.
     #[must_use]
     pub fn is_writable(&self) -> bool {
-        self.volume.is_live()
+        self.volume().is_live()
     }
 
     /// Leaves the volume as an unmount does: everything in its place, nothing to replay. Changes
@@ -122,13 +145,13 @@ impl FileSystem {
     /// Data of a file could not be written, then the file system is still open, and takes changes
     /// again; the device failed.
     pub fn close(&self) -> Result<(), Error> {
-        self.volume.close()
+        self.volume().close()
     }
 
     /// Starts to make everything durable that was changed so far, in all files; the ticket tells
     /// when it is.
     pub fn sync(&self) -> SyncTicket {
-        self.volume.sync_all()
+        self.volume().sync_all()
     }
 
     /// As [`sync`](Self::sync), and waits.
@@ -136,7 +159,7 @@ impl FileSystem {
     /// # Errors
     /// As the ticket would say. There is nothing to be done where nothing can be changed.
     pub fn sync_and_wait(&self) -> Result<(), Error> {
-        self.volume.sync_all_and_wait()
+        self.volume().sync_all_and_wait()
     }
 
     /// How full the volume is now.
@@ -144,13 +167,13 @@ impl FileSystem {
     /// # Errors
     /// A group's headers are damaged; the device failed.
     pub fn statfs(&self) -> Result<Usage, Error> {
-        self.volume.usage()
+        self.volume().usage()
     }
 
     /// The time of changes that are made now, or the nearest that the volume can hold.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        let has_bigtime = self.volume.geometry().features.bigtime();
+        let has_bigtime = self.volume().geometry().features.bigtime();
         let encoding =
             if has_bigtime { TimestampEncoding::Bigtime } else { TimestampEncoding::Legacy };
         self.clock.now().clamped(encoding)
@@ -163,7 +186,7 @@ impl FileSystem {
         }
         let due = self.access_due(&inode.read().core);
         if let Some(now) = due {
-            self.volume.note_access(inode, now);
+            self.volume().note_access(inode, now);
         }
     }
 
@@ -173,7 +196,7 @@ impl FileSystem {
 
     /// The inode of a number from a caller.
     pub(crate) fn inode(&self, number: InodeNumber) -> Result<Arc<Inode>, Error> {
-        let inode = self.volume.inode_in_use(number)?;
+        let inode = self.volume().inode_in_use(number)?;
         let is_gone = inode.read().is_gone();
         if is_gone { Err(Error::Stale { inode: number }) } else { Ok(inode) }
     }
@@ -193,9 +216,9 @@ impl FileSystem {
         loop {
             let found = {
                 let directory = directory.read();
-                match ops::lookup(&self.volume, &directory, name)? {
+                match ops::lookup(self.volume(), &directory, name)? {
                     None => return Ok(None),
-                    Some(number) => self.volume.inode(number).map_err(Error::into_damage)?,
+                    Some(number) => self.volume().inode(number).map_err(Error::into_damage)?,
                 }
             };
             if !found.read().is_gone() {

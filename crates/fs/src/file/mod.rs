@@ -24,13 +24,14 @@ use undercroft_xfs::{Error, OpenFile, SyncTicket, ops};
 /// While it is open the file is not freed, even without names, and its number stays its own.
 /// Written data is part of the file at once, and durable when a ticket says so.
 pub struct File {
-    file_system: FileSystem,
     open: OpenFile,
+    /// Dropped last: the last handle closes the volume.
+    file_system: FileSystem,
 }
 
 impl File {
     pub(crate) fn new(file_system: FileSystem, open: OpenFile) -> Self {
-        Self { file_system, open }
+        Self { open, file_system }
     }
 
     /// The file system.

@@ -1,9 +1,9 @@
 //! Volumes that are closed while threads change them: each change is kept or refused.
 
-use crate::volumes::{close_and_check, create, fresh, memory, open, options, same};
+use crate::volumes::{close_and_check, create, fresh, memory, open, open_to_crash, options, same};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake};
 use std::time::{Duration, Instant};
 use undercroft_block::BlockDevice;
@@ -95,6 +95,72 @@ fn what_is_accepted_while_a_volume_is_closed_is_kept() {
         }
         close_and_check(fs, &device);
     }
+}
+
+#[test]
+fn what_is_accepted_before_the_last_handle_is_dropped_is_kept() {
+    let device = memory();
+    let fs = open(&device);
+    let appended = create(&fs, fs.root(), "appended");
+    let threads: Vec<_> = (0..THREADS)
+        .map(|thread| {
+            let fs = fs.clone();
+            std::thread::spawn(move || {
+                for round in 0..50 {
+                    let name = format!("/{thread}-{round}");
+                    fs.write(name, vec![thread as u8; 3000 + round]).unwrap();
+                }
+            })
+        })
+        .collect();
+    drop(fs);
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    // A file is a handle, too.
+    appended.append(b"the end").unwrap();
+    drop(appended);
+    is_clean(&device);
+    let fs = open(&device);
+    for (thread, round) in (0..THREADS).flat_map(|thread| (0..50).map(move |it| (thread, it))) {
+        let bytes = fs.read(format!("/{thread}-{round}")).unwrap();
+        same(&bytes, &vec![thread as u8; 3000 + round]);
+    }
+    assert_eq!(fs.read("/appended").unwrap(), b"the end");
+    close_and_check(fs, &device);
+}
+
+#[test]
+fn what_is_accepted_before_a_sync_outlives_the_process() {
+    let device = memory();
+    let fs = open_to_crash(&device);
+    let (written, is_over) = (Mutex::new(BTreeMap::new()), AtomicBool::new(false));
+    let synced = std::thread::scope(|scope| {
+        let (fs, written, is_over) = (&fs, &written, &is_over);
+        for thread in 0..THREADS {
+            scope.spawn(move || {
+                for round in 0_usize.. {
+                    if is_over.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let (name, bytes) = (format!("/{thread}-{round}"), vec![round as u8; 3000]);
+                    fs.write(&name, &bytes).unwrap();
+                    written.lock().unwrap().insert(name, bytes);
+                }
+            });
+        }
+        while written.lock().unwrap().len() < 200 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let before = written.lock().unwrap().clone();
+        fs.sync_and_wait().unwrap();
+        is_over.store(true, Ordering::Relaxed);
+        before
+    });
+    drop(fs);
+    let fs = open(&device);
+    for (name, bytes) in synced {
+        same(&fs.read(name).unwrap(), &bytes);
+    }
+    close_and_check(fs, &device);
 }
 
 /// There is nothing to replay, and no file without a name.

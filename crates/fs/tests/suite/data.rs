@@ -1,6 +1,6 @@
 //! Data of files.
 
-use crate::volumes::{close_and_check, contents, create, fresh, memory, open, same};
+use crate::volumes::{close_and_check, contents, create, fresh, memory, open, open_to_crash, same};
 use undercroft_fs::{Allocation, Change, Error, File, InodeFlags};
 
 const BLOCK: u64 = 4096;
@@ -214,12 +214,11 @@ fn flags_forbid_changes() {
 #[test]
 fn changes_of_an_answered_ticket_survive_a_crash() {
     let device = memory();
-    let fs = open(&device);
+    let fs = open_to_crash(&device);
     let file = create(&fs, fs.root(), "file");
     file.write(0, b"durable").unwrap();
     file.fsync().wait().unwrap();
     fs.sync().wait().unwrap();
-    // Dropped without a close, as by a crash.
     drop((file, fs));
     assert_eq!(open(&device).read("/file").unwrap(), b"durable");
 }

@@ -6,9 +6,11 @@ use undercroft_block::{BlockDevice, FileDevice, MemoryDevice};
 use undercroft_fs::{
     Clock, Existing, File, FileSystem, FileType, InodeNumber, NewFile, OpenOptions, Timestamp,
 };
+use undercroft_xfs::Volume;
 use undercroft_xfs::check::{CheckOptions, check};
 use undercroft_xfs::mkfs::{self, Feature, MkfsOptions};
 use undercroft_xfs::ops::NewInode;
+use undercroft_xfs::volume::LiveOptions;
 use uuid::Uuid;
 
 pub(crate) const SIZE: u64 = 128 << 20;
@@ -59,6 +61,12 @@ pub(crate) fn options() -> OpenOptions {
 
 pub(crate) fn open(device: &Arc<dyn BlockDevice>) -> FileSystem {
     FileSystem::open(Arc::clone(device), &options()).unwrap()
+}
+
+/// A file system that is left as by a crash when it is dropped.
+pub(crate) fn open_to_crash(device: &Arc<dyn BlockDevice>) -> FileSystem {
+    let volume = Volume::open_live(Arc::clone(device), &LiveOptions::default()).unwrap();
+    FileSystem::from_volume(Arc::new(volume)).with_clock(Clock::Fixed(NOW))
 }
 
 /// A new file system in memory.
