@@ -192,7 +192,8 @@ pub enum Error {
         block_size: usize,
     },
 
-    /// A directory, or the attributes of an inode, have reached the largest size there is.
+    /// A directory, the attributes of an inode, or the inodes of a volume that shrinks have reached the
+    /// largest size there is.
     #[error("{0}")]
     Full(String),
 

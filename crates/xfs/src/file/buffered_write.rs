@@ -2,9 +2,9 @@
 
 use super::MAX_FILE_SIZE;
 use super::OpenFile;
-use super::close::trim_all;
 use super::kind::check_kind;
 use super::read::read;
+use super::space::with_gathered;
 use crate::bmap;
 use crate::error::Error;
 use crate::format::{InodeFlags2, Timestamp};
@@ -35,7 +35,7 @@ impl OpenFile {
     /// The file would be larger than the format allows; it is no regular file; no space; the blocks
     /// at the ends of the range could not be read; the volume is read-only.
     pub fn write(&self, offset: u64, bytes: &[u8], now: Timestamp) -> Result<(), Error> {
-        self.write_bytes(offset, Bytes::Slice(bytes), false, Some(now))
+        self.write_bytes(Place::At(offset), Bytes::Slice(bytes), Some(now)).map(drop)
     }
 
     /// As [`write`](Self::write), of bytes that a cache above took before and held back. The times
@@ -44,7 +44,7 @@ impl OpenFile {
     /// # Errors
     /// As [`write`](Self::write).
     pub fn write_untimed(&self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-        self.write_bytes(offset, Bytes::Slice(bytes), false, None)
+        self.write_bytes(Place::At(offset), Bytes::Slice(bytes), None).map(drop)
     }
 
     /// As [`write`](Self::write), at the end of the file: behind what others append meanwhile.
@@ -53,13 +53,7 @@ impl OpenFile {
     /// # Errors
     /// As [`write`](Self::write).
     pub fn append(&self, bytes: &[u8], now: Timestamp) -> Result<u64, Error> {
-        loop {
-            let offset = self.size();
-            match self.write_bytes(offset, Bytes::Slice(bytes), true, Some(now)) {
-                Err(Error::Busy(_)) if self.size() != offset => {}
-                other => return other.map(|()| offset),
-            }
-        }
+        self.write_bytes(Place::End, Bytes::Slice(bytes), Some(now))
     }
 
     /// As [`write`](Self::write), of the bytes of `memory` in `range`, which are not copied as long
@@ -78,38 +72,36 @@ impl OpenFile {
             let what = format!("the bytes {range:?} are not in the {} of the memory", memory.len());
             return Err(Error::Invalid(what));
         }
-        self.write_bytes(offset, Bytes::Shared(Cow::Borrowed(memory), range), false, Some(now))
+        let bytes = Bytes::Shared(Cow::Borrowed(memory), range);
+        self.write_bytes(Place::At(offset), bytes, Some(now)).map(drop)
     }
 
-    /// With `at_end`, [`Error::Busy`] if the file ends elsewhere by now.
+    /// Returns where the bytes went.
     fn write_bytes(
         &self,
-        offset: u64,
+        place: Place,
         bytes: Bytes<'_>,
-        at_end: bool,
         now: Option<Timestamp>,
-    ) -> Result<(), Error> {
-        if bytes.len() == 0 {
-            return Ok(());
+    ) -> Result<u64, Error> {
+        let len = bytes.len() as u64;
+        if len == 0 {
+            return Ok(place.offset(|| self.size()));
         }
-        let end = self.check_end(offset, bytes.len() as u64)?;
+        // Before anything is waited for.
+        self.check_end(place.offset(|| 0), len)?;
         if !self.volume.is_live() {
             let (memory, range) = bytes.share(0..bytes.len());
             let now = now.unwrap_or_else(|| self.inode.read().core.mtime);
-            return self.write_direct(offset, &memory, range, now);
+            return self.write_past_memory(place, &memory, range, now);
         }
         let volume = &*self.volume;
         let _change = volume.changes().begin()?;
         let budget = &volume.files().budget;
-        let unit = volume.geometry().block_size() as u64;
-        let permit = (end.div_ceil(unit) - offset / unit) * unit;
+        let permit = place.most_blocks(len, volume.geometry().block_size() as u64);
         volume.take_permit(permit)?;
         let bytes = bytes.copied_if_large();
-        let write = BufferedWrite { file: self, offset, end, at_end, bytes, now };
-        let mut result = write.perform();
-        if matches!(result, Err(Error::NoSpace { .. })) {
-            result = volume.gather_space().and_then(|()| write.perform());
-        }
+        let mut write = BufferedWrite { file: self, place, offset: 0, end: 0, bytes, now };
+        let result = with_gathered(volume, || write.perform());
         // After the change of the lists: a writer that waits for a permit looks there when it
         // wakes.
         budget.end_permit(permit, result.as_ref().copied().unwrap_or(0));
@@ -117,7 +109,7 @@ impl OpenFile {
         if let Some(journal) = volume.journal().filter(|_| budget.is_half_taken()) {
             journal.want_write_back();
         }
-        Ok(())
+        Ok(write.offset)
     }
 
     /// The byte `len` behind `offset`, where the file may end.
@@ -154,16 +146,30 @@ impl Volume {
             }
         }
     }
+}
 
-    /// Frees space that files have reserved and may not need: dirty data gets its space, files give
-    /// back the blocks behind their ends, those without a name that are on their way out all of
-    /// theirs, and the freeing is made durable.
-    pub(crate) fn gather_space(&self) -> Result<(), Error> {
-        undercroft_block::flush_plugs();
-        self.files().reclaims.wait();
-        self.files().write_back_all(self)?;
-        trim_all(self)?;
-        self.sync()
+/// Where the bytes of a write go.
+#[derive(Clone, Copy)]
+pub(super) enum Place {
+    At(u64),
+    /// Where the file ends when its data is locked.
+    End,
+}
+
+impl Place {
+    pub(super) fn offset(self, size: impl FnOnce() -> u64) -> u64 {
+        match self {
+            Self::At(offset) => offset,
+            Self::End => size(),
+        }
+    }
+
+    /// Bytes of the blocks of `unit` bytes that `len` bytes may touch.
+    fn most_blocks(self, len: u64, unit: u64) -> u64 {
+        match self {
+            Self::At(offset) => ((offset + len).div_ceil(unit) - offset / unit) * unit,
+            Self::End => (len.div_ceil(unit) + 1) * unit,
+        }
     }
 }
 
@@ -210,10 +216,10 @@ impl Bytes<'_> {
 /// A write that is to be done in memory.
 struct BufferedWrite<'a> {
     file: &'a OpenFile,
+    place: Place,
+    /// What that is, while the data of the file is locked.
     offset: u64,
     end: u64,
-    /// It is for the end of the file alone.
-    at_end: bool,
     bytes: Bytes<'a>,
     /// The times become this.
     now: Option<Timestamp>,
@@ -234,13 +240,12 @@ type Content = (u64, Arc<Vec<u8>>, Range<usize>);
 
 impl BufferedWrite<'_> {
     /// Does the write; returns by how many bytes more the file is dirty, less if negative.
-    fn perform(&self) -> Result<i64, Error> {
+    fn perform(&mut self) -> Result<i64, Error> {
         // As long as this is held, no other thread changes the file, or frees it.
         let _lock = self.file.locks.lock_data();
+        self.offset = self.place.offset(|| self.file.size());
+        self.end = self.file.check_end(self.offset, self.bytes.len() as u64)?;
         let (planned, appends) = self.plan()?;
-        if self.at_end && !appends {
-            return Err(Error::Busy("the file grew".into()));
-        }
         let mut reserved = self.reserve(&planned)?;
         if appends && self.bytes.len() <= SMALL_WRITE {
             // Mostly to the end of the data that the last write made dirty.

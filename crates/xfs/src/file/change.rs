@@ -3,7 +3,9 @@
 //! `now`, the times of the file stay: a cache above sets those that it has shown.
 
 use super::OpenFile;
+use super::buffered_write::Place;
 use super::edit::{FileEdit, Size};
+use super::space::with_gathered;
 use crate::error::Error;
 use crate::format::Timestamp;
 use std::ops::Range;
@@ -23,9 +25,23 @@ impl OpenFile {
         range: Range<usize>,
         now: Timestamp,
     ) -> Result<(), Error> {
-        self.change(Some(now), |edit| edit.write(offset, memory, range.clone()))?;
+        self.write_past_memory(Place::At(offset), memory, range, now).map(drop)
+    }
+
+    /// As [`write_direct`](Self::write_direct), at any place; returns where that was.
+    pub(super) fn write_past_memory(
+        &self,
+        place: Place,
+        memory: &Arc<Vec<u8>>,
+        range: Range<usize>,
+        now: Timestamp,
+    ) -> Result<u64, Error> {
+        let offset = self.change(Some(now), |edit| {
+            let offset = place.offset(|| edit.size());
+            edit.write(offset, memory, range.clone()).map(|()| offset)
+        })?;
         self.volume.files().note_growth(&self.inode);
-        Ok(())
+        Ok(offset)
     }
 
     /// Gives the file the size `size`: data behind it is freed, new bytes read as zeros.
@@ -125,20 +141,12 @@ impl OpenFile {
         super::close::trim(&self.volume, &self.inode)
     }
 
-    /// Does a change; once more when there was no space, and other files have given back space they
-    /// do not need.
-    pub(super) fn change(
+    /// Does a change, if need be [with gathered space](with_gathered).
+    pub(super) fn change<T>(
         &self,
         now: Option<Timestamp>,
-        work: impl Fn(&mut FileEdit<'_>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let attempt = || work(&mut self.edit(now)?);
-        match attempt() {
-            Err(Error::NoSpace { .. }) if self.volume.is_live() => {
-                self.volume.gather_space()?;
-                attempt()
-            }
-            other => other,
-        }
+        work: impl Fn(&mut FileEdit<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        with_gathered(&self.volume, || work(&mut self.edit(now)?))
     }
 }

@@ -51,7 +51,7 @@
 //! # }
 //! ```
 //!
-//! Locks, outer ones first: data of an inode, its blocks, those of the journal and of inodes and
+//! Locks, outer ones first: data of an inode, the turn of those whose space waits, its blocks, those of the journal and of inodes and
 //! groups, then the lists of files, under which nothing else is locked. A thread that may hold
 //! bios back in a plug flushes it before it waits for any of them: others may wait for these bios.
 
@@ -72,6 +72,7 @@ mod read_ticket;
 mod reclaim;
 mod seek;
 mod sent;
+mod space;
 mod sync;
 mod write_back;
 
@@ -81,6 +82,7 @@ pub use open::OpenFile;
 pub use read::{data_ranges, read_link};
 pub use read_ticket::ReadTicket;
 pub(crate) use reclaim::{first_orphan, free_now, free_orphans, groups, is_small, reclaim};
+pub(crate) use space::{when_free, with_gathered};
 
 /// Largest file of the format in bytes: 2^63 - 1.
 pub(crate) const MAX_FILE_SIZE: u64 = i64::MAX as u64;

@@ -21,9 +21,6 @@ pub(super) struct Failure {
     pub(super) error: Error,
 }
 
-/// How often a file is tried again whose space waits for the journal.
-const ATTEMPTS: u32 = 3;
-
 /// Files that are locked at a time.
 const LOCKED_MAX: usize = 128;
 
@@ -61,7 +58,7 @@ fn write_back_some(volume: &Volume, files: &[(&Arc<Inode>, SyncScope)], failures
         if inode.read().memory.dirty.is_none() {
             continue;
         }
-        let mut lock = Some(file_locks(inode).lock_data());
+        let mut lock = None;
         if let Err(error) = write_one(volume, inode, &mut lock, *wanted, &writes, number) {
             errors.push((inode, error));
         }
@@ -80,8 +77,9 @@ fn write_back_some(volume: &Volume, files: &[(&Arc<Inode>, SyncScope)], failures
     }
 }
 
-/// Sends the dirty data of a file whose data is locked by `lock`, which is there again afterwards if
-/// something was sent.
+/// Sends the dirty data of a file. It stays locked by what is left in `lock`, unless there is none:
+/// another thread has written it back, or the file was removed, and then another may have its number,
+/// whose lock is not to be beside this one.
 fn write_one(
     volume: &Volume,
     inode: &Arc<Inode>,
@@ -90,24 +88,14 @@ fn write_one(
     writes: &Batch,
     number: u64,
 ) -> Result<(), Error> {
-    let mut attempt = 0;
-    while let Some(held) = lock.take() {
-        if inode.read().memory.dirty.is_none() {
-            // Written back by another thread, or removed. In the second case another file may have
-            // its number: its lock is not kept beside that one's.
-            return Ok(());
-        }
-        let mut edit = FileEdit::plugged(volume, Arc::clone(inode), held, writes.clone())?;
-        let done = edit.write_back(number, wanted == SyncScope::All);
-        *lock = Some(edit.into_lock());
-        attempt += 1;
-        match done {
-            // A large file goes on where it was; data sent before is not sent again.
-            Err(Error::Busy(_) | Error::NoSpace { .. }) if attempt < ATTEMPTS => volume.sync()?,
-            other => return other,
-        }
+    let held = file_locks(inode).lock_data();
+    if inode.read().memory.dirty.is_none() {
+        return Ok(());
     }
-    Ok(())
+    let mut edit = FileEdit::plugged(volume, Arc::clone(inode), held, writes.clone())?;
+    let done = edit.write_back(number, wanted == SyncScope::All);
+    *lock = Some(edit.into_lock());
+    done
 }
 
 #[cfg(test)]

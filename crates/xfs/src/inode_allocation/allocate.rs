@@ -78,6 +78,19 @@ pub(crate) fn find(
     Ok(None)
 }
 
+/// Ends a transaction that [found](find) no room for an inode, and has changed nothing else. Returns
+/// why there is none: [`Error::Busy`] if space for one waits for the journal.
+pub(crate) fn no_room(trans: Transaction<'_>) -> Error {
+    let needed = trans.geometry().chunk_blocks().into();
+    let block_size = trans.geometry().block_size();
+    let space_waits = trans.space_waits();
+    match trans.commit(&mut []) {
+        Err(error) => error,
+        Ok(()) if space_waits => Error::Busy("space for inodes waits for the journal".into()),
+        Ok(()) => Error::NoSpace { needed, block_size },
+    }
+}
+
 /// Takes a free inode of a group that has one; `None` if there is none in front of a bar.
 fn pick(
     trans: &mut Transaction<'_>,

@@ -56,7 +56,10 @@ fn take_extent(
     mode: Mode,
 ) -> Result<Option<Allocation>, Error> {
     match alloc::allocate_in_group(trans, group, request, mode) {
-        Err(Error::Busy(_)) => Ok(None),
+        Err(Error::Busy(_)) => {
+            trans.set_space_waits();
+            Ok(None)
+        }
         other => other,
     }
 }

@@ -8,7 +8,7 @@ mod empty;
 mod free;
 pub(crate) mod unlinked;
 
-pub(crate) use allocate::{allocate, find};
+pub(crate) use allocate::{allocate, find, no_room};
 pub(crate) use chunk::next_generation;
 pub(crate) use empty::free_empty_chunks;
 pub(crate) use free::free;

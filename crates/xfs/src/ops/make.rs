@@ -9,7 +9,7 @@ use crate::bmap::ForkWriter;
 use crate::bmap::worst_case;
 use crate::dir;
 use crate::error::Error;
-use crate::file::OpenFile;
+use crate::file::{OpenFile, when_free, with_gathered};
 use crate::format::{FileType, InodeFlags};
 use crate::inode::{ForkKind, InodeGuard};
 use crate::inode_allocation;
@@ -50,23 +50,16 @@ pub fn make_open(
     with_room(volume, || try_make(volume, parent, name, new, |inode| OpenFile::of(volume, inode)))
 }
 
-/// Does work that needs an inode; once more when there was no space, and other files have given back
-/// space they do not need.
+/// Does work that needs space, for an inode too: when it is free, and if need be with what files give
+/// back.
 pub(super) fn with_room<T>(
     volume: &Volume,
-    attempt: impl Fn() -> Result<Option<T>, Error>,
+    attempt: impl Fn() -> Result<T, Error>,
 ) -> Result<T, Error> {
-    match attempt() {
-        Ok(Some(made)) => return Ok(made),
-        Ok(None) | Err(Error::NoSpace { .. }) => volume.gather_space()?,
-        Err(error) => return Err(error),
-    }
-    let geometry = volume.geometry();
-    let (needed, block_size) = (geometry.chunk_blocks().into(), geometry.block_size());
-    attempt()?.ok_or(Error::NoSpace { needed, block_size })
+    with_gathered(volume, || when_free(volume, &attempt))
 }
 
-/// As [`make`]; `None` if there is no room for an inode, and nothing was done. `take` is given the
+/// As [`make`], with what space is free now. `take` is given the
 /// inode while it is still locked.
 fn try_make<T>(
     volume: &Volume,
@@ -74,7 +67,7 @@ fn try_make<T>(
     name: &[u8],
     new: &NewInode<'_>,
     take: impl Fn(&mut InodeGuard) -> T,
-) -> Result<Option<T>, Error> {
+) -> Result<T, Error> {
     let kind = check(new)?;
     let mut trans = volume.begin_for(Work::Create)?;
     let mut inodes = Locked::new(volume, &[parent])?;
@@ -94,14 +87,14 @@ fn try_make<T>(
     let Some(number) =
         inode_allocation::find(&mut trans, Some(parent), kind == FileType::Directory)?
     else {
-        return trans.commit(&mut []).map(|()| None);
+        return Err(inode_allocation::no_room(trans));
     };
     trans.begin_changes();
     let mut inode = enter(&mut trans, directory, (slot, name), &inherited.apply(new), number)?;
     inherited.give(&mut trans, &mut inode)?;
     directory.set_modified(new.times.change);
     trans.commit(&mut [directory, &mut inode])?;
-    Ok(Some(take(&mut inode)))
+    Ok(take(&mut inode))
 }
 
 /// Creates a file without a name, and opens it: near the directory that it may get a name in later,
@@ -120,12 +113,12 @@ pub fn create_unlinked(
     with_room(volume, || try_create_unlinked(volume, near, new))
 }
 
-/// As [`create_unlinked`]; `None` if there is no room for an inode, and nothing was done.
+/// As [`create_unlinked`], with what space is free now.
 fn try_create_unlinked(
     volume: &Arc<Volume>,
     near: InodeNumber,
     new: &NewInode<'_>,
-) -> Result<Option<OpenFile>, Error> {
+) -> Result<OpenFile, Error> {
     let kind = check(new)?;
     let mut trans = volume.begin_for(Work::Create)?;
     let mut inodes = Locked::new(volume, &[near])?;
@@ -134,7 +127,7 @@ fn try_create_unlinked(
     let inherited = Inherited::from(volume, directory, kind)?;
     trans.reserve(worst_case(&trans, new, &inherited))?;
     let Some(number) = inode_allocation::find(&mut trans, Some(near), false)? else {
-        return trans.commit(&mut []).map(|()| None);
+        return Err(inode_allocation::no_room(trans));
     };
     trans.begin_changes();
     let new = inherited.apply(new);
@@ -149,7 +142,7 @@ fn try_create_unlinked(
     let (ag, agino) = volume.geometry().split_inode(number);
     trans.in_group(ag, |trans, group| unlinked::insert(trans, group, agino))?;
     trans.commit(&mut [&mut inode])?;
-    Ok(Some(OpenFile::of(volume, &mut inode)))
+    Ok(OpenFile::of(volume, &mut inode))
 }
 
 /// The type of a new inode, once it is known that it can be stored.

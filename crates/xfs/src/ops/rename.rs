@@ -13,6 +13,7 @@ use crate::dir::{self, Entry};
 use crate::error::{Error, ErrorKind};
 use crate::format::{FileType, InodeFlags, Timestamp};
 use crate::inode::{ForkKind, InodeState};
+use crate::inode_allocation;
 use crate::log::Work;
 use crate::trans::Transaction;
 use crate::units::InodeNumber;
@@ -51,8 +52,7 @@ pub fn rename(
     mode: RenameMode,
     now: Timestamp,
 ) -> Result<(), Error> {
-    // Without a new inode there is nothing that can lack room for one.
-    try_rename(volume, from, to, mode, None, now).map(drop)
+    try_rename(volume, from, to, mode, None, now)
 }
 
 /// As [`rename`], and in the same transaction a whiteout of this user and group (a character device
@@ -76,8 +76,7 @@ pub fn rename_leaving_whiteout(
     with_room(volume, || try_rename(volume, from, to, mode, Some(&new), now))
 }
 
-/// Does a rename, which leaves `left` behind; `None` if there is no room for an inode, and nothing
-/// was done.
+/// Does a rename, which leaves `left` behind, with what space is free now.
 fn try_rename(
     volume: &Volume,
     from: Name<'_>,
@@ -85,14 +84,14 @@ fn try_rename(
     mode: RenameMode,
     left: Option<&NewInode<'_>>,
     now: Timestamp,
-) -> Result<Option<()>, Error> {
+) -> Result<(), Error> {
     dir::check_name(from.name)?;
     dir::check_name(to.name)?;
     // While this is held no directory changes its place, so findings about them stay true.
     let moves = (from.parent != to.parent).then(|| volume.lock_moves());
     let mut trans = volume.begin_for(Work::Rename)?;
     let Some((mut inodes, plan)) = Plan::make(volume, from, to, mode)? else {
-        return Ok(Some(()));
+        return Ok(());
     };
     plan.check(&inodes)?;
     let mut unlink_plan = plan.unlink_plan(&inodes)?;
@@ -110,7 +109,7 @@ fn try_rename(
     trans.lock_groups(groups)?;
     let left = match left {
         Some(new) => match Whiteout::find(&mut trans, inodes.read(from.parent), new)? {
-            None => return trans.commit(&mut []).map(|()| None),
+            None => return Err(inode_allocation::no_room(trans)),
             found => found,
         },
         None => None,
@@ -124,7 +123,7 @@ fn try_rename(
     }
     inodes.commit(trans)?;
     drop((inodes, moves));
-    unlink_plan.map_or(Ok(()), |unlink_plan| unlink_plan.finish(volume)).map(Some)
+    unlink_plan.map_or(Ok(()), |unlink_plan| unlink_plan.finish(volume))
 }
 
 /// A rename whose inodes are locked.

@@ -44,6 +44,7 @@ pub struct Transaction<'v> {
     /// Space is so low that extents are taken as they come
     /// (docs/algorithms/choice-of-group.md#low-space).
     low_on_space: bool,
+    space_waits: bool,
     /// On a live volume: leave to run.
     permit: Option<Permit<'v>>,
     /// The content for the journal besides buffers; stays empty on other volumes.
@@ -66,6 +67,7 @@ impl<'v> Transaction<'v> {
             reserved: 0,
             unclaimed: 0,
             low_on_space: false,
+            space_waits: false,
             permit,
             notes: LogRecordHints::default(),
             _change: change,
@@ -162,6 +164,15 @@ impl<'v> Transaction<'v> {
     /// in an unknown state, as one behind the first change of a buffer does.
     pub fn begin_changes(&mut self) {
         self.changed = true;
+    }
+
+    /// Whether it went without space because that waits for the journal.
+    pub(crate) fn space_waits(&self) -> bool {
+        self.space_waits
+    }
+
+    pub(crate) fn set_space_waits(&mut self) {
+        self.space_waits = true;
     }
 
     /// Whether an allocation of this transaction had to take any extent there was.

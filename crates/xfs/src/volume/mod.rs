@@ -88,6 +88,8 @@ pub struct Volume {
     generations: AtomicU64,
     /// Group of the next new directory (rotor).
     next_directory_group: AtomicU32,
+    /// Of threads whose space waits for the journal.
+    turn: OrderedMutex<(), { rank::TURN }>,
     moves: OrderedMutex<(), { rank::MOVES }>,
     read_ahead_memory: ReadAheadMemory,
 }
@@ -177,6 +179,7 @@ impl Volume {
             joined_lists: CachePadded::default(),
             generations: AtomicU64::new(0),
             next_directory_group: AtomicU32::new(0),
+            turn: OrderedMutex::default(),
             moves: OrderedMutex::default(),
             read_ahead_memory: ReadAheadMemory::default(),
         }
@@ -514,6 +517,11 @@ impl Volume {
     /// Forgets an inode that was freed.
     pub(crate) fn drop_inode(&self, number: InodeNumber) {
         self.inodes.remove(number);
+    }
+
+    /// Waits until no other thread waits for space that waits for the journal.
+    pub(crate) fn take_turn(&self) -> undercroft_locks::MutexGuard<'_, (), { rank::TURN }> {
+        self.turn.lock()
     }
 
     /// Serializes moves between directories: while one goes on, no directory changes its parent.

@@ -1,11 +1,17 @@
 //! Space that is reserved, given back, and missing.
 
-use crate::stand::{BLOCK, NOW, close, contents, live, make, open, read_all, root, unlink};
+use crate::stand::{
+    BLOCK, NOW, check_clean, close, contents, device, live, make, open, read_all, root, unlink,
+};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use undercroft_xfs::format::FileType;
 use undercroft_xfs::inode::ForkKind;
 use undercroft_xfs::internals::bmap;
-use undercroft_xfs::ops::{self, Name, RenameMode, Size};
+use undercroft_xfs::mkfs::{self, MkfsOptions};
+use undercroft_xfs::ops::{self, Name, NewInode, RenameMode, Size};
 use undercroft_xfs::{Error, OpenFile};
+use uuid::Uuid;
 
 /// The reservation of a file that is freed or dropped is free for all again.
 #[test]
@@ -192,4 +198,99 @@ fn a_file_becomes_as_long_as_files_can_be_at_once() {
     assert_eq!(bytes[..4], [0; 4]);
     drop(file);
     close(&device, &volume);
+}
+
+/// Threads that free and take the last space all the time: each gets some, or is told that there is
+/// none. That it waits for the journal is not their business.
+#[test]
+fn threads_on_a_full_volume_hear_of_no_journal() {
+    let (device, volume) = open(64 << 20);
+    let filler = make(&volume, "filler").unwrap();
+    let free = volume.usage().unwrap().free_blocks;
+    // Too little for all of them at a time.
+    let mut taken = free - 300;
+    while filler.preallocate(0..taken * BLOCK as u64, Size::Grow, NOW).is_err() {
+        taken -= 100;
+    }
+    volume.sync_all_and_wait().unwrap();
+    let expect = |result: Result<(), Error>| match result {
+        Ok(()) | Err(Error::NoSpace { .. }) => {}
+        Err(error) => panic!("{error:?}"),
+    };
+    std::thread::scope(|scope| {
+        for thread in 0..8_usize {
+            let volume = &volume;
+            scope.spawn(move || {
+                for round in 0..60 {
+                    let name = format!("{thread}-{round}");
+                    let Ok(file) = make(volume, &name).map_err(|error| expect(Err(error))) else {
+                        continue;
+                    };
+                    let bytes = vec![thread as u8; (20 + 5 * thread) * BLOCK];
+                    expect(file.write(0, &bytes, NOW));
+                    let shared = Arc::new(bytes);
+                    expect(file.write_direct(1 << 20, &shared, 0..shared.len(), NOW));
+                    expect(file.preallocate(2 << 20..(2 << 20) + (50 << 12), Size::Keep, NOW));
+                    if round % 3 == 0 {
+                        expect(file.punch(0..10 << 12, NOW));
+                    }
+                    drop(file);
+                    unlink(volume, &name).unwrap();
+                }
+            });
+        }
+    });
+    drop(filler);
+    close(&device, &volume);
+}
+
+/// The end of a file is where it is when its turn comes, also if it was there before.
+#[test]
+fn appends_go_to_the_end_wherever_that_goes() {
+    let (device, volume) = open(64 << 20);
+    let file = make(&volume, "file").unwrap();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..2000 {
+                file.truncate(0, NOW).unwrap();
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let at = file.append(b"12345678", NOW).unwrap();
+                    assert_eq!(at % 8, 0);
+                }
+            });
+        }
+    });
+    assert!(read_all(&file).chunks(8).all(|piece| piece == b"12345678"));
+    drop(file);
+    close(&device, &volume);
+}
+
+/// On a volume that is filled without a journal, too.
+#[test]
+fn appends_past_memory_meet_no_other() {
+    let device = device(64 << 20);
+    let root = NewInode::new(FileType::Directory, 0o755);
+    let plan = mkfs::plan(&MkfsOptions::new(64 << 20, Uuid::from_u128(7))).unwrap();
+    let volume = Arc::new(mkfs::begin(&device, plan, &root).unwrap());
+    let file = make(&volume, "file").unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..100 {
+                    file.append(b"12345678", NOW).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(file.size(), 4 * 100 * 8);
+    assert!(read_all(&file).chunks(8).all(|piece| piece == b"12345678"));
+    drop(file);
+    mkfs::finish(&volume, true).unwrap();
+    check_clean(&device);
 }

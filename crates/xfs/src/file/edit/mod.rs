@@ -26,6 +26,7 @@ pub use clone::CloneRange;
 pub use preallocate::Size;
 
 use super::kind::check_kind;
+use super::space::when_free;
 use crate::bmap;
 use crate::bmap::worst_case;
 use crate::changes::Change;
@@ -42,9 +43,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use undercroft_block::{Batch, Plug};
 use undercroft_locks::{MappedRwLockReadGuard, RwLockReadGuard};
-
-/// How often a step is tried again when all space that would do waits for the journal.
-const ATTEMPTS: u32 = 4;
 
 /// A regular file whose data is being changed. No other thread changes it meanwhile.
 ///
@@ -135,7 +133,7 @@ impl<'a> FileEdit<'a> {
     }
 
     /// Size of the file in bytes.
-    fn size(&self) -> u64 {
+    pub(super) fn size(&self) -> u64 {
         self.inode.read().core.size
     }
 
@@ -231,15 +229,9 @@ impl<'a> FileEdit<'a> {
         trans.commit(&mut [&mut inode])
     }
 
-    /// Does a step; once more when the space that it needs waits for the journal.
-    fn retry<T>(&mut self, step: impl Fn(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
-        for _ in 1..ATTEMPTS {
-            match step(self) {
-                Err(Error::Busy(_)) => self.volume.sync()?,
-                other => return other,
-            }
-        }
-        step(self)
+    /// Does a step, [when its space is free](when_free).
+    fn when_free<T>(&mut self, step: impl Fn(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
+        when_free(self.volume, || step(self))
     }
 
     /// Unmaps whole blocks, the last ones first. An extent may be split for that even on a volume

@@ -120,8 +120,8 @@ impl FileEdit<'_> {
                 other => {
                     let hole = at..other.map_or(blocks.end, |mapped| mapped.offset);
                     let (source, flags) = (Source::Zeroes, InodeFlags::PREALLOC);
-                    let new =
-                        self.retry(|edit| edit.allocate_unwritten(hole.clone(), source, flags))?;
+                    let new = self
+                        .when_free(|edit| edit.allocate_unwritten(hole.clone(), source, flags))?;
                     match taken.last_mut().filter(|last| last.end == new.start) {
                         Some(last) => last.end = new.end,
                         None => taken.push(new.clone()),

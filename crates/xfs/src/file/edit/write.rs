@@ -99,7 +99,8 @@ impl FileEdit<'_> {
             Source::Memory { .. } | Source::Run(_) => bytes.end,
         };
         if bytes.start < end {
-            bytes.start = self.put_piece(bytes.start..end, source)?;
+            let piece = bytes.start..end;
+            bytes.start = self.when_free(|edit| edit.put_piece(piece.clone(), source))?;
         }
         Ok(bytes)
     }
@@ -123,9 +124,7 @@ impl FileEdit<'_> {
         let done = match self.place(blocks.clone())? {
             BlockState::Hole(end) if self.has_size_hint() => {
                 // A window around it, unwritten; the next turn writes to that.
-                self.retry(|edit| {
-                    edit.allocate_unwritten(blocks.start..end, source, InodeFlags::empty())
-                })?;
+                self.allocate_unwritten(blocks.start..end, source, InodeFlags::empty())?;
                 return Ok(bytes.start);
             }
             BlockState::Own(extent) | BlockState::Unwritten(extent)
@@ -135,9 +134,7 @@ impl FileEdit<'_> {
                 self.volume.sync()?;
                 return Ok(bytes.start);
             }
-            BlockState::Hole(end) => {
-                self.retry(|edit| edit.fill(&bytes, blocks.start..end, source))?
-            }
+            BlockState::Hole(end) => self.fill(&bytes, blocks.start..end, source)?,
             BlockState::Unwritten(extent) => self.write_first(&bytes, extent, source)?,
             BlockState::Own(extent) => {
                 let bytes = self.within(&bytes, &extent);
@@ -146,9 +143,7 @@ impl FileEdit<'_> {
                 self.send(&extent, bytes, whole, source, Some(old))?;
                 extent.end()
             }
-            BlockState::Shared(extent) => {
-                self.retry(|edit| edit.copy_on_write(&bytes, extent, source))?
-            }
+            BlockState::Shared(extent) => self.copy_on_write(&bytes, extent, source)?,
         };
         Ok(self.byte(done).min(bytes.end))
     }

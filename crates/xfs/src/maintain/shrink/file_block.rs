@@ -7,6 +7,7 @@ use crate::bmap;
 use crate::bytes::{be32, put_be64};
 use crate::cache::stamp;
 use crate::error::Error;
+use crate::file::when_free;
 use crate::format::{BufferKind, Extent, FileType, Header, RmapFlags, RmapRecord};
 use crate::group_tree::owners;
 use crate::inode::{ForkKind, InodeState};
@@ -23,7 +24,7 @@ pub(super) fn move_tree_block(
     kind: ForkKind,
     block: FsBlock,
 ) -> Result<(), Error> {
-    place::retry(volume, || {
+    when_free(volume, || {
         let mut trans = volume.begin()?;
         let mut inode = volume.lock_inode(number)?;
         trans.claim(1)?;
@@ -72,7 +73,7 @@ pub(super) fn move_blocks(
     let end = FileBlock(record.offset.0 + u64::from(record.len));
     let mut at = record.offset;
     while at < end {
-        at = place::retry(volume, || step(volume, size, number, kind, at))?;
+        at = when_free(volume, || step(volume, size, number, kind, at))?;
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use super::place::{self, Wanted};
 use super::size::Size;
 use crate::bmap;
 use crate::error::Error;
+use crate::file::when_free;
 use crate::format::{Extent, InodeFlags2, RmapFlags, RmapRecord};
 use crate::inode::ForkKind;
 use crate::units::{AgNumber, FileBlock, FsBlock, InodeNumber};
@@ -65,7 +66,7 @@ impl<'v> FileData<'v> {
                 unwritten,
             };
             let copy = copy.map(|copy| (copy, done));
-            done += place::retry(self.volume, || self.step(number, rest, copy))?;
+            done += when_free(self.volume, || self.step(number, rest, copy))?;
         }
         Ok(())
     }

@@ -8,10 +8,6 @@ use crate::format::{Extent, RmapOwner};
 use crate::inode::{ForkKind, InodeState};
 use crate::trans::Transaction;
 use crate::units::{FileBlock, FsBlock};
-use crate::volume::Volume;
-
-/// How often a step is tried again when all space that would do waits for the journal.
-const ATTEMPTS: u32 = 4;
 
 /// How the new place of an extent is chosen.
 #[derive(Clone, Copy, Debug)]
@@ -66,18 +62,4 @@ fn near(
         geometry.valid_extent(*block, 1) && (ag < last || (ag == last && at.0 < size.last))
     };
     Ok(behind.filter(stays).unwrap_or_else(|| geometry.inode_fs_block(inode.number)))
-}
-
-/// Does a step; once more when the space that it needs waits for the journal.
-pub(super) fn retry<T>(
-    volume: &Volume,
-    mut step: impl FnMut() -> Result<T, Error>,
-) -> Result<T, Error> {
-    for _ in 1..ATTEMPTS {
-        match step() {
-            Err(Error::Busy(_)) => volume.sync()?,
-            other => return other,
-        }
-    }
-    step()
 }

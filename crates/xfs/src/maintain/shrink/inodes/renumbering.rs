@@ -7,6 +7,7 @@ use crate::alloc;
 use crate::bmap::{self, ForkWriter};
 use crate::dir::{self, Entry};
 use crate::error::Error;
+use crate::file::when_free;
 use crate::format::{Extent, FileType};
 use crate::inode::{Fork, ForkContent, ForkKind, InodeGuard, InodeState};
 use crate::inode_allocation;
@@ -50,7 +51,7 @@ pub(super) fn renumber(
         )));
     }
     let bytes = bytes.max(volume.longest_log_bytes());
-    place::retry(volume, || step(volume, size, number, &names, bytes))
+    when_free(volume, || step(volume, size, number, &names, bytes))
 }
 
 /// Fails unless an inode has as many names as it counts.
@@ -103,10 +104,12 @@ fn step(
     let near = names.first().map_or(volume.geometry().root_inode, |name| name.directory);
     let Some(target) = inode_allocation::find(&mut trans, Some(near), is_directory)? else {
         give_back(&mut trans, &values)?;
-        trans.commit(&mut [])?;
         let what =
             "what stays has no room for more inodes; the volume is sound, and has its old size";
-        return Err(Error::Busy(what.into()));
+        return Err(match inode_allocation::no_room(trans) {
+            Error::NoSpace { .. } => Error::Full(what.into()),
+            other => other,
+        });
     };
     trans.begin_changes();
     let mut new = take_over(&mut old, target);
