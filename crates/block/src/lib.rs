@@ -70,7 +70,9 @@ pub use bio::{
     Batch, Bio, BlockError, Completion, CompletionFuture, CompletionQueue, FailedBio, FileRange,
     Finished, FirstErrorHandler, Operation, Reason, SharedRead, Splice, Waiter,
 };
-pub use device::{Below, BlockDevice, Claim, Layer, RequestQueue, Stacked};
+pub use device::{
+    Below, BlockDevice, Claim, Layer, Part, RequestQueue, Reservations, Reserved, Stacked,
+};
 pub use driver::{
     Bell, Completer, Completions, Driver, DriverQueue, Holder, OpenError, QueueContext,
     Synchronous, Taken, Wait,

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use history::step;
 use proptest::prelude::*;
-use undercroft_block::stack::{Linear, Mirror, Stripe};
+use undercroft_block::stack::{Linear, Mirror, Overlay, StackError, Stripe};
 use undercroft_block::testing::conformance::{Step, check, replay};
 use undercroft_block::testing::recorder::Recorder;
 use undercroft_block::testing::{Fault, FaultyDevice};
 use undercroft_block::{
-    BlockDevice, FileDevice, FileOptions, MemoryDevice, Operation, QueueOptions, SECTOR_SIZE,
-    Sector, Window,
+    BlockDevice, FileDevice, FileOptions, Holder, MemoryDevice, Operation, QueueOptions, Reserved,
+    SECTOR_SIZE, Sector, Window,
 };
 
 type Device = Arc<dyn BlockDevice>;
@@ -150,4 +150,96 @@ proptest! {
         replay(&mirror(&[unreadable, file], 128), &steps);
         replay(&mirror(&[stripe_of_files, dying], 128), &steps);
     }
+}
+
+/// Two legs on one disk are one copy, or one place for two blocks.
+#[test]
+fn a_sector_is_in_a_stack_once() {
+    let [disk, other] = [memory(64), memory(64)];
+    let window = |start, length| -> Device {
+        Arc::new(Window::new(Arc::clone(&disk), Sector(start), Sector(length)).expect("inside"))
+    };
+    let whole = || Arc::clone(&disk);
+    let recorded: Device = Arc::new(Recorder::new(whole()));
+    let pair: Device = Arc::new(Mirror::new(vec![Arc::clone(&other), whole()]).expect("legs"));
+    let striped: Device =
+        Arc::new(Stripe::new(4096, vec![Arc::clone(&other), window(0, 32)]).expect("legs"));
+    let overlaid: Device = Arc::new(Overlay::new(whole()));
+    let shared = [
+        vec![whole(), whole()],
+        vec![whole(), Arc::clone(&other), recorded],
+        vec![whole(), pair],
+        vec![whole(), window(8, 1)],
+        vec![window(0, 32), window(31, 32)],
+        vec![striped, window(24, 16)],
+        vec![overlaid, whole()],
+    ];
+    for legs in shared {
+        let names: Vec<_> = legs.iter().map(|leg| leg.name().to_owned()).collect();
+        for made in [
+            Linear::new(legs.clone()).err(),
+            Stripe::new(4096, legs.clone()).err(),
+            Mirror::new(legs).err(),
+        ] {
+            assert!(matches!(made, Some(StackError::Twice { .. })), "{names:?}: {made:?}");
+        }
+    }
+    let changes = Overlay::with_changes(whole(), whole());
+    assert!(matches!(changes, Err(StackError::Twice { .. })));
+
+    // Sectors of their own.
+    let halves = || vec![window(0, 32), window(32, 32)];
+    Linear::new(halves()).expect("one behind the other");
+    Stripe::new(4096, halves()).expect("one beside the other");
+    Mirror::new(halves()).expect("a copy on one disk");
+    Overlay::with_changes(window(0, 32), window(32, 32)).expect("changes behind");
+    // What is only read may be the same.
+    let overlays = || -> Vec<Device> {
+        [whole(), whole()].map(|below| Arc::new(Overlay::new(below)) as Device).to_vec()
+    };
+    Linear::new(overlays()).expect("two with changes of their own");
+}
+
+/// The sectors of a range of a stack, and no others, have a holder.
+#[test]
+fn a_reservation_reaches_the_sectors_below() {
+    let legs = [memory(64), memory(64)];
+    let linear: Device = Arc::new(Linear::new(legs.to_vec()).expect("legs"));
+    let stripe: Device = Arc::new(Stripe::new(4096, legs.to_vec()).expect("legs"));
+    let window = |below: &Device, start, length| -> Device {
+        Arc::new(Window::new(Arc::clone(below), Sector(start), Sector(length)).expect("inside"))
+    };
+    // At once, as each that is not free is waited for.
+    let are_free = |devices: Vec<Device>| -> Vec<bool> {
+        let ask = |device| std::thread::spawn(move || Reserved::new(device).map(drop).is_ok());
+        let asked: Vec<_> = devices.into_iter().map(ask).collect();
+        asked.into_iter().map(|thread| thread.join().expect("it does not panic")).collect()
+    };
+
+    let held = Reserved::new(window(&linear, 60, 8)).expect("free");
+    let clone = held.clone();
+    drop(held);
+    let asked = [(0, 0, 60), (0, 59, 2), (1, 0, 1), (1, 4, 60)];
+    let asked = asked.map(|(leg, start, length)| window(&legs[leg], start, length));
+    assert_eq!(are_free(asked.to_vec()), [true, false, false, true]);
+    drop(clone);
+    assert_eq!(are_free(vec![Arc::clone(&linear)]), [true]);
+
+    // The second row: sectors 16 to 31 of the stripe are 8 to 15 of each leg.
+    let held = Reserved::new(window(&stripe, 16, 12)).expect("free");
+    let asked = [(0, 0, 8), (0, 15, 1), (1, 11, 1), (1, 12, 52), (0, 16, 48)];
+    let asked = asked.map(|(leg, start, length)| window(&legs[leg], start, length));
+    assert_eq!(are_free(asked.to_vec()), [true, false, false, true, true]);
+    let error = Reserved::new(Arc::clone(&stripe)).expect_err("taken");
+    assert_eq!(error.holder, Holder::Here);
+    drop(held);
+
+    // One that ends soon is waited for.
+    let held = Reserved::new(Arc::clone(&stripe)).expect("free");
+    let end = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        drop(held);
+    });
+    assert_eq!(are_free(vec![linear]), [true]);
+    end.join().expect("it does not panic");
 }

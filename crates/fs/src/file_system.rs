@@ -5,7 +5,7 @@ use crate::clock::Clock;
 use crate::options::{AccessTimes, OpenOptions};
 use std::fmt;
 use std::sync::Arc;
-use undercroft_block::BlockDevice;
+use undercroft_block::{BlockDevice, Reserved};
 use undercroft_xfs::format::{InodeCore, Timestamp, TimestampEncoding};
 use undercroft_xfs::inode::Inode;
 use undercroft_xfs::ops;
@@ -50,23 +50,24 @@ impl Drop for Opened {
 }
 
 impl FileSystem {
-    /// Opens the file system that fills `device`. If it may be changed, a
-    /// [`FileDevice`](undercroft_block::FileDevice) keeps others from its file or disk meanwhile; of
-    /// other devices the caller sees to that. It is free again when the device was dropped.
+    /// Opens the file system that fills `device`. If it may be changed, the device is
+    /// [reserved](Reserved) for it: nothing else in this program that changes a volume can be
+    /// opened or begun there until it is [closed](Self::close), or the last handle, file, ticket and
+    /// callback that has it is dropped. From other programs a
+    /// [`FileDevice`](undercroft_block::FileDevice) keeps its file or disk, until it is dropped.
     ///
     /// # Errors
-    /// The device holds no XFS, or one that this version does not know, or cannot change; its
+    /// The device is open for change; it holds no XFS, or one that this version does not know, or cannot change; its
     /// journal cannot be replayed, or must not be and has something; the device failed.
     pub fn open(device: Arc<dyn BlockDevice>, options: &OpenOptions) -> Result<Self, Error> {
-        if options.writable && !options.replay {
-            let seen = Volume::open_unreplayed(Arc::clone(&device))?;
-            if seen.log_state()? != LogState::Clean {
-                let what = "it was not unmounted, and cannot be changed without its journal";
-                return Err(Error::NotUsable(what.into()));
-            }
-        }
         let volume = match (options.writable, options.replay) {
-            (true, _) => Volume::open_live(device, &options.live)?,
+            (true, replay) => {
+                let device = Reserved::new(device)?;
+                if !replay {
+                    check_clean(&device)?;
+                }
+                Volume::open_reserved(device, &options.live)?
+            }
             (false, true) => Volume::open(device)?,
             (false, false) => Volume::open_unreplayed(device)?,
         };
@@ -138,8 +139,8 @@ impl FileSystem {
 
     /// Leaves the volume as an unmount does: everything in its place, nothing to replay. Changes
     /// that other threads make meanwhile are refused, or part of what it leaves. All handles can
-    /// read afterwards, and change nothing. Files without a name are freed, open or not. Closing it
-    /// again does nothing.
+    /// read afterwards, and change nothing; the device can be opened for changes anew. Files without
+    /// a name are freed, open or not. Closing it again does nothing.
     ///
     /// # Errors
     /// Data of a file could not be written, then the file system is still open, and takes changes
@@ -233,6 +234,15 @@ impl FileSystem {
             last = Some(found);
         }
     }
+}
+
+/// Refuses a volume whose journal has something to replay.
+fn check_clean(device: &Arc<dyn BlockDevice>) -> Result<(), Error> {
+    if Volume::open_unreplayed(Arc::clone(device))?.log_state()? == LogState::Clean {
+        return Ok(());
+    }
+    let what = "it was not unmounted, and cannot be changed without its journal";
+    Err(Error::NotUsable(what.into()))
 }
 
 impl fmt::Debug for FileSystem {

@@ -1,12 +1,14 @@
 //! What every device is: the trait, and its contract.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::claim::Claim;
 use super::request_queue::RequestQueue;
+use super::reservation::Part;
 use crate::affinity::Placement;
 use crate::bio::Bio;
 use crate::driver::{OpenError, Taken};
@@ -144,6 +146,9 @@ pub trait Stacked: Send + Sync {
     ///
     /// A flush covers every device below that may hold writes. Must not block.
     fn map<'d>(&'d self, bio: Bio, below: &mut Below<'d>);
+
+    /// Calls `visit` with where `sectors`, which are inside the device, are below it.
+    fn parts<'d>(&'d self, sectors: Range<Sector>, visit: &mut dyn FnMut(Part<'d>));
 
     /// The devices below, in a fixed order.
     fn devices(&self) -> &[Arc<dyn BlockDevice>];

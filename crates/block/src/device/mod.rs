@@ -9,10 +9,13 @@ mod admit;
 mod block_device;
 pub(crate) mod claim;
 mod request_queue;
+mod reservation;
 mod route;
 
 pub(crate) use block_device::visit_leaves;
 pub use block_device::{Below, BlockDevice, Layer, Stacked};
 pub use claim::Claim;
 pub use request_queue::RequestQueue;
+pub(crate) use reservation::shared_leaf;
+pub use reservation::{Part, Reservations, Reserved};
 pub(crate) use route::route;

@@ -3,6 +3,7 @@
 use std::fs::File;
 
 use super::claim::Claim;
+use super::reservation::Reservations;
 use crate::affinity::Placement;
 use crate::bio::{Bio, Splice};
 use crate::driver::OpenError;
@@ -47,6 +48,9 @@ pub trait RequestQueue: Send + Sync {
 
     /// Says where requests are started and answered from now on.
     fn set_placement(&self, placement: &Placement);
+
+    /// Its sectors that have a [holder](crate::Reserved).
+    fn reservations(&self) -> &Reservations;
 
     /// Gives this thread a hardware queue of its own; an empty claim if it has one.
     ///

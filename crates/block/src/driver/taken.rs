@@ -27,6 +27,11 @@ pub enum Holder {
     /// The user of this device, which is made of it.
     #[error("is in use through {}; end that first", .0.display())]
     Device(PathBuf),
+    /// A holder of the same device, or of one over it: [`Reserved`](crate::Reserved).
+    #[error(
+        "is open for change in this program; close what has it, or drop that with all that belongs to it"
+    )]
+    Here,
     /// No path: the one that it was opened by leads to nothing, or to another file.
     #[error("was removed or replaced while it was open; what is changed in it is lost with it")]
     Nameless,

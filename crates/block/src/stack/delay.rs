@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::num::NonZeroU64;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use super::StackError;
 use super::bytes::{Size, size};
 use super::legs::Legs;
 use crate::bio::{Bio, Operation};
-use crate::device::{Below, BlockDevice, Layer, Stacked};
+use crate::device::{Below, BlockDevice, Layer, Part, Stacked};
 use crate::threads::timer;
 use crate::units::{Limits, Sector};
 
@@ -134,6 +135,10 @@ impl Stacked for Delay {
             });
         });
         below.submit(&*self.legs.devices()[0], bio);
+    }
+
+    fn parts<'d>(&'d self, sectors: Range<Sector>, visit: &mut dyn FnMut(Part<'d>)) {
+        self.legs.same_parts(&sectors, visit);
     }
 
     fn devices(&self) -> &[Arc<dyn BlockDevice>] {

@@ -90,10 +90,10 @@ pub enum StackError {
         /// What the description says.
         expected: u64,
     },
-    /// One file is there twice.
-    #[error("{} is in the device more than once; name another file for each part", path.display())]
+    /// One file or device is there twice.
+    #[error("{} is in the device more than once; give each part another", path.display())]
     Twice {
-        /// The file, by the second of its names.
+        /// The file or device, by the second of its names.
         path: PathBuf,
     },
 }

@@ -1,9 +1,10 @@
 //! What devices made of several have in common.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::bio::Bio;
-use crate::device::{Below, BlockDevice};
+use crate::device::{Below, BlockDevice, Part, shared_leaf};
 use crate::units::{Limits, SECTOR_SIZE, Sector};
 
 use super::StackError;
@@ -29,6 +30,9 @@ impl Legs {
     pub(super) fn new(devices: Vec<Arc<dyn BlockDevice>>) -> Result<Self, StackError> {
         let limits = devices.iter().map(|device| device.limits()).reduce(Limits::combine);
         let limits = limits.ok_or(StackError::NoLegs)?;
+        if let Some(name) = shared_leaf(&devices) {
+            return Err(StackError::Twice { path: name.into() });
+        }
         let read_only = devices.iter().any(|device| device.is_read_only());
         Ok(Self { devices: devices.into(), limits, read_only })
     }
@@ -60,6 +64,17 @@ impl Legs {
     pub(super) fn name(&self, kind: &str) -> String {
         let names: Vec<&str> = self.devices.iter().map(|device| device.name()).collect();
         format!("{kind}({})", names.join(","))
+    }
+
+    /// Where `sectors` are that every leg has at the same place.
+    pub(super) fn same_parts<'d>(
+        &'d self,
+        sectors: &Range<Sector>,
+        visit: &mut dyn FnMut(Part<'d>),
+    ) {
+        for device in &self.devices {
+            visit(Part { device: &**device, sectors: sectors.clone(), is_written: true });
+        }
     }
 
     /// Flushes every leg.

@@ -1,11 +1,12 @@
 //! Devices one after the other.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::StackError;
 use super::legs::{LegPosition, Legs};
 use crate::bio::{Bio, Operation};
-use crate::device::{Below, BlockDevice, Layer, Stacked};
+use crate::device::{Below, BlockDevice, Layer, Part, Stacked};
 use crate::units::{Limits, Sector};
 
 /// The legs, of any sizes, as one device: first all of the first, then all of the second, ...
@@ -22,7 +23,8 @@ impl Linear {
     /// The concatenation of `legs`.
     ///
     /// # Errors
-    /// Without legs, or when the sum of their sizes is more than a device can have.
+    /// Without legs, with one sector of a device in two of them, or when the sum of their sizes is
+    /// more than a device can have.
     pub fn new(legs: Vec<Arc<dyn BlockDevice>>) -> Result<Self, StackError> {
         let legs = Legs::new(legs)?;
         let name = legs.name("linear");
@@ -74,6 +76,16 @@ impl Stacked for Linear {
             return self.legs.flush(bio, below);
         }
         self.legs.spread(bio, below, |sector| self.place(sector));
+    }
+
+    fn parts<'d>(&'d self, sectors: Range<Sector>, visit: &mut dyn FnMut(Part<'d>)) {
+        for (device, bounds) in self.legs.devices().iter().zip(self.bounds.windows(2)) {
+            let (start, end) = (bounds[0].max(sectors.start), bounds[1].min(sectors.end));
+            if start < end {
+                let sectors = Sector(start.0 - bounds[0].0)..Sector(end.0 - bounds[0].0);
+                visit(Part { device: &**device, sectors, is_written: true });
+            }
+        }
     }
 
     fn devices(&self) -> &[Arc<dyn BlockDevice>] {

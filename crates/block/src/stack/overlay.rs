@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use super::StackError;
 use super::legs::{LegPosition, Legs};
 use crate::bio::{Bio, Operation};
-use crate::device::{Below, BlockDevice, Layer, Stacked};
+use crate::device::{Below, BlockDevice, Layer, Part, Stacked};
 use crate::drivers::MemoryDevice;
 use crate::units::{Limits, SECTOR_SIZE, Sector};
 
@@ -49,14 +49,15 @@ impl Overlay {
     pub fn new(below: Arc<dyn BlockDevice>) -> Self {
         let memory = MemoryDevice::in_pieces(below.capacity().0 * SECTOR_SIZE, PIECE);
         let name = format!("{} (changes in memory)", below.name());
-        Self::named(name, below, Arc::new(memory))
+        let legs = Legs::new(vec![below, Arc::new(memory)]).expect("there are two legs, one new");
+        Self::named(name, legs)
     }
 
     /// An overlay on `below` that holds no changes, and keeps them on `changes`, whose contents are of
     /// no account; a sparse file takes as much space as is written.
     ///
     /// # Errors
-    /// `changes` is shorter than `below`.
+    /// `changes` is shorter than `below`, or has a sector of it.
     pub fn with_changes(
         below: Arc<dyn BlockDevice>,
         changes: Arc<dyn BlockDevice>,
@@ -66,12 +67,11 @@ impl Overlay {
             return Err(StackError::ShortChanges { changes: changes.name().into(), found, needed });
         }
         let name = format!("{} (changes in {})", below.name(), changes.name());
-        Ok(Self::named(name, below, changes))
+        Ok(Self::named(name, Legs::new(vec![below, changes])?))
     }
 
-    fn named(name: String, below: Arc<dyn BlockDevice>, changes: Arc<dyn BlockDevice>) -> Self {
-        let capacity = below.capacity();
-        let legs = Legs::new(vec![below, changes]).expect("there are two legs");
+    fn named(name: String, legs: Legs) -> Self {
+        let capacity = legs.devices()[BELOW].capacity();
         // A clone would have to be one of the device below, too.
         let limits = Limits { clones_ranges: false, ..legs.limits() };
         Self { legs, name, capacity, limits, changed: Arc::default() }
@@ -163,6 +163,13 @@ impl Stacked for Overlay {
             Operation::Flush => below.submit(&*self.legs.devices()[CHANGES], bio),
             // Not in the limits.
             Operation::CloneRange => bio.fail(self.name(), Errno::OPNOTSUPP.into()),
+        }
+    }
+
+    fn parts<'d>(&'d self, sectors: Range<Sector>, visit: &mut dyn FnMut(Part<'d>)) {
+        for (leg, is_written) in [(BELOW, false), (CHANGES, true)] {
+            let device = &*self.legs.devices()[leg];
+            visit(Part { device, sectors: sectors.clone(), is_written });
         }
     }
 

@@ -7,7 +7,7 @@ use super::StackError;
 use super::bytes::Size;
 use super::legs::{LegPosition, Legs};
 use crate::bio::{Bio, Operation};
-use crate::device::{Below, BlockDevice, Layer, Stacked};
+use crate::device::{Below, BlockDevice, Layer, Part, Stacked};
 use crate::units::{Limits, SECTOR_SIZE, Sector};
 
 /// The legs in turn: the first chunk of the device is on the first leg, the second on the second,
@@ -35,8 +35,8 @@ impl Stripe {
     /// A stripe with chunks of `chunk` bytes on `legs`.
     ///
     /// # Errors
-    /// Without legs, when [`is_chunk`](Self::is_chunk) says no or a leg has larger blocks, or when
-    /// the sum of the sizes is more than a device can have.
+    /// Without legs, with one sector of a device in two of them, when [`is_chunk`](Self::is_chunk)
+    /// says no or a leg has larger blocks, or when the sum of the sizes is more than a device can have.
     pub fn new(chunk: u64, legs: Vec<Arc<dyn BlockDevice>>) -> Result<Self, StackError> {
         let legs = Legs::new(legs)?;
         let block = legs.limits().block_bytes;
@@ -160,6 +160,13 @@ impl Stacked for Stripe {
                 self.map_range(bio, end, below);
             }
             _ => self.legs.spread(bio, below, |sector| self.layout.place(sector)),
+        }
+    }
+
+    fn parts<'d>(&'d self, sectors: Range<Sector>, visit: &mut dyn FnMut(Part<'d>)) {
+        for (leg, device) in (0..self.layout.legs).zip(self.legs.devices()) {
+            let sectors = self.layout.on_leg(leg, &sectors);
+            visit(Part { device: &**device, sectors, is_written: true });
         }
     }
 

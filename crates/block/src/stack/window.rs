@@ -1,9 +1,10 @@
 //! A device that is a range of another: a partition, or an image inside an image.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::bio::{Bio, Operation};
-use crate::device::{Below, BlockDevice, Layer, Stacked};
+use crate::device::{Below, BlockDevice, Layer, Part, Stacked};
 use crate::units::{Limits, Sector};
 
 /// The sectors `start..start + length` of another device, addressed from 0.
@@ -64,6 +65,12 @@ impl Stacked for Window {
             bio.remap(Sector(self.start.0 + bio.sector().0));
         }
         below.submit(&*self.below[0], bio);
+    }
+
+    fn parts<'d>(&'d self, sectors: Range<Sector>, visit: &mut dyn FnMut(Part<'d>)) {
+        // Cannot overflow: they lie inside the window and the window inside the device.
+        let sectors = Sector(self.start.0 + sectors.start.0)..Sector(self.start.0 + sectors.end.0);
+        visit(Part { device: &*self.below[0], sectors, is_written: true });
     }
 
     fn devices(&self) -> &[Arc<dyn BlockDevice>] {

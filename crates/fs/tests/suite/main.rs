@@ -17,3 +17,4 @@ mod paths;
 mod threads;
 mod times;
 mod volumes;
+mod writers;

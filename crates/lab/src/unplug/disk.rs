@@ -6,6 +6,7 @@
 //! flag tells, without the lock, whether there is anything to do. A race is harmless: the thread
 //! that plugs the disk at that moment sees to it that it is unplugged, at the latest by the delay.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Weak};
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, MutexGuard};
 use undercroft_block::{
-    Below, Bio, BlockDevice, Layer, Limits, Operation, Plug, Sector, Stacked, flush_plugs,
+    Below, Bio, BlockDevice, Layer, Limits, Operation, Part, Plug, Sector, Stacked, flush_plugs,
 };
 
 /// Bios that unplug a disk: Linux's value of 2008.
@@ -131,6 +132,10 @@ impl Stacked for PluggedDisk {
         if first {
             self.timer.unplug_later(Weak::clone(&self.this));
         }
+    }
+
+    fn parts<'d>(&'d self, sectors: Range<Sector>, visit: &mut dyn FnMut(Part<'d>)) {
+        visit(Part { device: &*self.disk[0], sectors, is_written: true });
     }
 
     fn devices(&self) -> &[Arc<dyn BlockDevice>] {

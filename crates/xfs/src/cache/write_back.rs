@@ -243,7 +243,9 @@ mod tests {
     use parking_lot::Mutex;
     use std::sync::atomic::{AtomicBool, AtomicU64};
     use std::time::Duration;
-    use undercroft_block::{Below, BlockDevice, BlockError, Layer, Limits, MemoryDevice, Stacked};
+    use undercroft_block::{
+        Below, BlockDevice, BlockError, Layer, Limits, MemoryDevice, Part, Stacked,
+    };
     use uuid::Uuid;
 
     /// A bio, and what the device below answered.
@@ -316,6 +318,10 @@ mod tests {
                 }
             });
             below.submit(&*self.below[0], bio);
+        }
+
+        fn parts<'d>(&'d self, sectors: Range<Sector>, visit: &mut dyn FnMut(Part<'d>)) {
+            visit(Part { device: &*self.below[0], sectors, is_written: true });
         }
 
         fn devices(&self) -> &[Arc<dyn BlockDevice>] {

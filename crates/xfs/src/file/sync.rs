@@ -72,8 +72,9 @@ impl Volume {
     /// Leaves a live volume as an unmount does: data written back, files without a name freed,
     /// everything in its place, nothing to replay. Changes of other threads are refused from the
     /// call on, and those that were accepted before are part of what it leaves. It can be read
-    /// afterwards, not changed. Tickets that wait are answered, and their callbacks have run, before
-    /// it returns. No transaction may be open in this thread. Closing it again does nothing.
+    /// afterwards, not changed, and its device can be opened for changes anew. Tickets that wait are
+    /// answered, and their callbacks have run, before it returns. No transaction may be open in this
+    /// thread. Closing it again does nothing.
     ///
     /// # Errors
     /// Data of a file could not be written, then the volume is still open, and takes changes again;
@@ -85,6 +86,7 @@ impl Volume {
             free_orphans(self)?;
             journal.close(|| self.counters())
         })?;
+        self.release();
         // Without any lock: a callback may close the volume, too.
         journal.drain_answers();
         Ok(())

@@ -16,7 +16,7 @@ use crate::units::{AgBlock, AgNumber, Lsn};
 use crate::volume::{LiveOptions, Volume, write_copies};
 use std::ops::Range;
 use std::sync::Arc;
-use undercroft_block::{Batch, Bio, BlockDevice, Buffer, Plug, flush};
+use undercroft_block::{Batch, Bio, BlockDevice, Buffer, Plug, Reserved, flush};
 
 /// Offset of the length in both headers of a group.
 const LENGTH: usize = 12;
@@ -69,11 +69,12 @@ pub fn growth(volume: &Volume, size: u64) -> Result<Growth, Error> {
 /// The device is shorter than that; the volume would become smaller; it cannot be changed, as for
 /// [`Volume::open_live`]; it is damaged; the device failed.
 pub fn grow(device: &Arc<dyn BlockDevice>, size: Option<u64>) -> Result<Growth, Error> {
+    let device = &Reserved::new(Arc::clone(device))?;
     let capacity = device.capacity().to_bytes().unwrap_or(u64::MAX);
     let plan = |old: &Volume| plan(old.superblock(), size.unwrap_or(capacity), capacity);
     plan(&Volume::open(Arc::clone(device))?)?;
     // Its journal is replayed by that, if there is something to replay.
-    Volume::open_live(Arc::clone(device), &LiveOptions::default())?.close()?;
+    Volume::open_reserved(device.clone(), &LiveOptions::default())?.close()?;
     let before = Volume::open(Arc::clone(device))?;
     let (old, new) = (before.superblock(), plan(&before)?);
     if new.blocks == old.blocks {

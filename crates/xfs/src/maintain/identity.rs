@@ -10,7 +10,7 @@ use crate::recovery::write_unmount_record;
 use crate::units::{AgNumber, Lsn};
 use crate::volume::{LiveOptions, Volume, write_copies};
 use std::sync::Arc;
-use undercroft_block::{BlockDevice, Sector, flush, read_exact_at, write_all_at};
+use undercroft_block::{BlockDevice, Reserved, Sector, flush, read_exact_at, write_all_at};
 use uuid::Uuid;
 
 /// Most bytes of a label.
@@ -83,7 +83,8 @@ fn current(volume: &Volume) -> Result<Superblock, Error> {
 /// # Errors
 /// The volume cannot be changed, as for [`Volume::open_live`]; the device failed.
 pub fn set_uuid(device: &Arc<dyn BlockDevice>, uuid: Uuid) -> Result<(), Error> {
-    Volume::open_live(Arc::clone(device), &LiveOptions::default())?.close()?;
+    let device = &Reserved::new(Arc::clone(device))?;
+    Volume::open_reserved(device.clone(), &LiveOptions::default())?.close()?;
     let volume = Volume::open(Arc::clone(device))?;
     let (old, geometry) = (volume.superblock(), volume.geometry());
     let neutral = write_unmount_record(

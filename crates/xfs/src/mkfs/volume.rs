@@ -17,7 +17,7 @@ use crate::ops::{NewInode, create_reserved, create_root};
 use crate::units::{AgNumber, InodeNumber, Lsn};
 use crate::volume::Volume;
 use std::sync::Arc;
-use undercroft_block::{Batch, Bio, BlockDevice, Plug, Sector, flush, write_all_at};
+use undercroft_block::{Batch, Bio, BlockDevice, Plug, Reserved, Sector, flush, write_all_at};
 
 /// Bytes at both ends of a device where other formats keep their magic.
 const WIPED_BYTES: u64 = 128 << 10;
@@ -26,7 +26,7 @@ const WIPED_BYTES: u64 = 128 << 10;
 /// [`finish`] makes it a file system. `root` describes the root directory.
 ///
 /// # Errors
-/// `root` is no directory; the device is smaller than the plan, has longer blocks than the sectors
+/// `root` is no directory; the device is open for change, is smaller than the plan, has longer blocks than the sectors
 /// of the plan, or failed. Nothing was written if not the last.
 pub fn begin(
     device: &Arc<dyn BlockDevice>,
@@ -45,7 +45,9 @@ pub fn begin(
             format!("the device has blocks of {block} bytes, the volume sectors of {sector}");
         return Err(Error::Invalid(what));
     }
-    let volume = Volume::create(Arc::clone(device), superblock);
+    let device = Reserved::new(Arc::clone(device))?;
+    let mut volume = Volume::create(Arc::clone(&device), superblock);
+    volume.hold(device);
     wipe(&volume)?;
     let groups = (0..volume.geometry().ag_count).map(AgNumber);
     for ag in groups.clone() {
@@ -119,7 +121,8 @@ fn write_first_inodes(volume: &Volume, root: &NewInode<'_>) -> Result<(), Error>
 }
 
 /// Makes the volume a file system: writes everything back, then the superblock. With `durable`,
-/// both steps end with a flush of the device.
+/// both steps end with a flush of the device. The volume can be read afterwards, not changed, and its
+/// device can be opened for changes.
 ///
 /// # Errors
 /// The device failed; there is no file system on it then.
@@ -141,6 +144,8 @@ pub fn finish(volume: &Volume, durable: bool) -> Result<Superblock, Error> {
     if durable {
         flush(device)?;
     }
+    volume.poison("it was finished");
+    volume.release();
     Ok(superblock)
 }
 

@@ -9,7 +9,7 @@ use crate::recovery::{Leftovers, ReplayTarget, recover_between};
 use crate::volume::{Copies, CopiesState, LiveOptions, Volume, finish_interrupted, write_copies};
 use std::sync::Arc;
 use undercroft_block::stack::Overlay;
-use undercroft_block::{BlockDevice, Plug};
+use undercroft_block::{BlockDevice, Plug, Reserved};
 
 impl Volume {
     /// Opens the file system that starts at sector 0 of `device`, for reading.
@@ -53,10 +53,10 @@ impl Volume {
         Ok(volume)
     }
 
-    /// Opens a volume for changes through its journal, by one writer at a time. Of a file or disk a
-    /// [`FileDevice`](undercroft_block::FileDevice) sees to that, in this program and in others, and
-    /// the volume asks it again ahead of each write of the journal; of two volumes on one device in
-    /// memory the caller does.
+    /// Opens a volume for changes through its journal, by one writer at a time: the device is
+    /// [reserved](Reserved) until the volume is closed, or the last owner of it has dropped it. From
+    /// other programs a [`FileDevice`](undercroft_block::FileDevice) keeps its file or disk, and the
+    /// volume asks it again ahead of each write of the journal.
     ///
     /// Transactions are atomic, and durable once [`sync`](Self::sync) or a [ticket](Self::force)
     /// says so. [`close`](Self::close) leaves the volume as an unmount does; a volume that is
@@ -66,9 +66,17 @@ impl Volume {
     /// UUID left that was cut is completed.
     ///
     /// # Errors
-    /// As for [`open`](Self::open); or the volume has a feature that is known for reading only,
-    /// which is named.
+    /// As for [`open`](Self::open); the device is open for change; or the volume has a feature that
+    /// is known for reading only, which is named.
     pub fn open_live(device: Arc<dyn BlockDevice>, options: &LiveOptions) -> Result<Self, Error> {
+        Self::open_reserved(Reserved::new(device)?, options)
+    }
+
+    /// As [`open_live`](Self::open_live), on a device that the caller has reserved.
+    ///
+    /// # Errors
+    /// As for [`open_live`](Self::open_live).
+    pub fn open_reserved(device: Reserved, options: &LiveOptions) -> Result<Self, Error> {
         let mut volume = Self::open_unreplayed(Arc::clone(&device)).or_else(|error| {
             finish_interrupted(&device, error)?;
             Self::open_unreplayed(Arc::clone(&device))
@@ -84,13 +92,14 @@ impl Volume {
         let (place, superblock) = (ReplayTarget::Device, volume.superblock());
         if let Some(recovery) = recover_between(place, &device, superblock, &ends, &mut |_| {})? {
             // The superblock, and sizes, may have changed.
-            volume = Self::open_unreplayed(device)?;
+            volume = Self::open_unreplayed(Arc::clone(&device))?;
             volume.set_recovery(Some(recovery));
             copies = Copies::begin(volume.cache().device(), volume.superblock());
             ends = log::ends(volume.cache().device(), volume.geometry())?;
         }
         ends.check_believable(volume.superblock())?;
-        let volume = volume.into_live(&ends, options)?;
+        let mut volume = volume.into_live(&ends, options)?;
+        volume.hold(device);
         if volume.counted_quotas() {
             quota::switch_quotas_off(&volume)?;
         }
@@ -114,14 +123,16 @@ impl Volume {
     /// them.
     ///
     /// # Errors
-    /// As for [`open`](Self::open); or the journal is not empty.
+    /// As for [`open`](Self::open); the device is open for change; or the journal is not empty.
     pub fn open_bulk(device: Arc<dyn BlockDevice>) -> Result<Self, Error> {
-        let mut volume = Self::open_unreplayed(device)?;
+        let device = Reserved::new(device)?;
+        let mut volume = Self::open_unreplayed(Arc::clone(&device))?;
         if volume.log_state()? != LogState::Clean {
             let what = "its journal is not empty; mount and unmount it first";
             return Err(Error::NotUsable(what.into()));
         }
         volume.set_bulk();
+        volume.hold(device);
         Ok(volume)
     }
 

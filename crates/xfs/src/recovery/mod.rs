@@ -45,7 +45,7 @@ use reads::Wanted;
 use replay::Replay;
 use std::sync::Arc;
 use transaction::{Assembly, LoggedTransaction};
-use undercroft_block::{BlockDevice, flush};
+use undercroft_block::{BlockDevice, Reserved, flush};
 
 /// How far recovery is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,12 +79,13 @@ pub(crate) enum ReplayTarget {
 /// size, label or UUID left that was cut is completed either way.
 ///
 /// # Errors
-/// There is no usable volume; the journal is on another device or damaged; it holds items that this
-/// version does not know; or the device failed.
+/// The device is open for change; there is no usable volume; the journal is on another device or
+/// damaged; it holds items that this version does not know; or the device failed.
 pub fn recover(
     device: &Arc<dyn BlockDevice>,
     progress: &mut dyn FnMut(RecoveryProgress),
 ) -> Result<Option<RecoveryReport>, Error> {
+    let device = &Reserved::new(Arc::clone(device))?;
     let superblock = read_superblock(device).or_else(|error| {
         finish_interrupted(device, error)?;
         read_superblock(device)

@@ -38,7 +38,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
-use undercroft_block::{BlockDevice, Sector, read_exact_at};
+use undercroft_block::{BlockDevice, Reserved, Sector, read_exact_at};
 use undercroft_locks::OrderedMutex;
 
 /// Whether a volume may be written.
@@ -92,6 +92,8 @@ pub struct Volume {
     turn: OrderedMutex<(), { rank::TURN }>,
     moves: OrderedMutex<(), { rank::MOVES }>,
     read_ahead_memory: ReadAheadMemory,
+    /// The right to change the device, while the volume may be changed. Dropped last.
+    reserved: Mutex<Option<Reserved>>,
 }
 
 impl Volume {
@@ -182,7 +184,18 @@ impl Volume {
             turn: OrderedMutex::default(),
             moves: OrderedMutex::default(),
             read_ahead_memory: ReadAheadMemory::default(),
+            reserved: Mutex::default(),
         }
+    }
+
+    /// Keeps the right to change the device, until [`release`](Self::release) or the end.
+    pub(crate) fn hold(&mut self, device: Reserved) {
+        *self.reserved.get_mut() = Some(device);
+    }
+
+    /// Lets others change the device, as this volume does not any more.
+    pub(crate) fn release(&self) {
+        *self.reserved.lock() = None;
     }
 
     /// Sizes.

@@ -2,6 +2,9 @@
 
 use crate::stand::{BLOCK, NOW, check_clean, close, contents, find, live, make, open, read_all};
 use crate::stand::{root, unlink};
+use std::sync::Arc;
+use undercroft_block::BlockDevice;
+use undercroft_block::stack::Overlay;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::ops::{self, Name, NewInode, RenameMode};
 use undercroft_xfs::{Error, OpenFile};
@@ -112,12 +115,12 @@ fn opening_frees_what_was_left_without_a_name() {
     file.fsync_and_wait().unwrap();
     unlink(&volume, "file").unwrap();
     volume.sync().unwrap();
-    // As a crash leaves it.
-    std::mem::forget(file);
-    drop(volume);
-    let volume = live(&device);
-    assert_eq!(volume.usage().unwrap(), before);
-    close(&device, &volume);
+    // As a crash leaves it: the file is open, and the device has what it has.
+    let device: Arc<dyn BlockDevice> = Arc::new(Overlay::new(device));
+    let left = live(&device);
+    assert_eq!(left.usage().unwrap(), before);
+    close(&device, &left);
+    drop((file, volume));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::claimed::ClaimedQueue;
 use super::shared::Shared;
 use crate::affinity::Placement;
 use crate::bio::{Bio, Splice};
-use crate::device::{Claim, RequestQueue, claim};
+use crate::device::{Claim, RequestQueue, Reservations, claim};
 use crate::driver::{Driver, OpenError};
 use crate::request::RequestList;
 use crate::statistics::{QueueLatencies, QueueReport, Statistics};
@@ -66,6 +66,10 @@ impl<D: Driver> RequestQueue for Shared<D> {
 
     fn set_placement(&self, placement: &Placement) {
         self.hardware.set_placement(placement);
+    }
+
+    fn reservations(&self) -> &Reservations {
+        &self.reservations
     }
 
     fn claim(&self) -> Result<Claim, OpenError> {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use super::attendant_state::AttendantState;
+use crate::device::Reservations;
 use crate::driver::{Driver, QueueContext};
 use crate::queue::gate::Gate;
 use crate::queue::hardware::{HardwareQueue, HardwareSet};
@@ -32,6 +33,7 @@ pub(super) struct Shared<D> {
     /// Threads of the hardware queues that have not ended.
     pub(super) threads: AtomicUsize,
     pub(super) attendant: Arc<AttendantState>,
+    pub(super) reservations: Reservations,
     pub(super) this: Weak<Self>,
 }
 
@@ -56,6 +58,7 @@ impl<D: Driver> Shared<D> {
             stopping: AtomicBool::new(false),
             threads: AtomicUsize::new(0),
             attendant: Arc::default(),
+            reservations: Reservations::default(),
             this: Weak::clone(this),
             options,
         })

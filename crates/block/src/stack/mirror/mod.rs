@@ -20,6 +20,7 @@ mod resync;
 mod shared;
 mod transfer;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -27,7 +28,7 @@ use parking_lot::Mutex;
 use super::StackError;
 use super::legs::Legs;
 use crate::bio::{Bio, Operation, Reason};
-use crate::device::{Below, BlockDevice, Layer, Stacked};
+use crate::device::{Below, BlockDevice, Layer, Part, Stacked};
 use crate::units::{Limits, SECTOR_SIZE, Sector};
 use entry::{Entry, Ticket};
 use legs::Members;
@@ -53,7 +54,8 @@ impl Mirror {
     /// A mirror of `legs`, which hold the same, or nothing that matters.
     ///
     /// # Errors
-    /// Without legs, or with more than [`MAX_LEGS`](Self::MAX_LEGS).
+    /// Without legs, with more than [`MAX_LEGS`](Self::MAX_LEGS), or with one sector of a device in
+    /// two of them.
     pub fn new(legs: Vec<Arc<dyn BlockDevice>>) -> Result<Self, StackError> {
         Self::with_stale(legs, &[])
     }
@@ -149,6 +151,10 @@ impl Stacked for Mirror {
         if let Some(entry) = entered {
             shared.start(entry, &mut submit);
         }
+    }
+
+    fn parts<'d>(&'d self, sectors: Range<Sector>, visit: &mut dyn FnMut(Part<'d>)) {
+        self.shared.legs.same_parts(&sectors, visit);
     }
 
     fn devices(&self) -> &[Arc<dyn BlockDevice>] {

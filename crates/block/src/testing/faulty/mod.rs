@@ -2,6 +2,7 @@
 
 mod fault;
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::{mix, tear};
 use crate::bio::{Bio, Operation, Reason};
-use crate::device::{Below, BlockDevice, Layer, Stacked};
+use crate::device::{Below, BlockDevice, Layer, Part, Stacked};
 use crate::threads::timer;
 use crate::units::{Limits, SECTOR_SIZE, Sector};
 
@@ -156,6 +157,11 @@ impl Stacked for FaultyDevice {
                 below.submit(&*self.below[0], bio);
             }
         }
+    }
+
+    fn parts<'d>(&'d self, sectors: Range<Sector>, visit: &mut dyn FnMut(Part<'d>)) {
+        // Where a fault may lead elsewhere, too, that is the fault.
+        visit(Part { device: &*self.below[0], sectors, is_written: true });
     }
 
     fn devices(&self) -> &[Arc<dyn BlockDevice>] {

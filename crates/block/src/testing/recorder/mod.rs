@@ -47,12 +47,13 @@ mod log;
 mod recording;
 mod replay;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use crate::bio::{Bio, BlockError, Operation};
-use crate::device::{Below, BlockDevice, Layer, Stacked};
+use crate::device::{Below, BlockDevice, Layer, Part, Stacked};
 use crate::statistics::Statistics;
 use crate::units::{Limits, Sector};
 
@@ -175,6 +176,10 @@ impl Stacked for Recorder {
             });
         }
         below.submit(&*self.below[0], bio);
+    }
+
+    fn parts<'d>(&'d self, sectors: Range<Sector>, visit: &mut dyn FnMut(Part<'d>)) {
+        visit(Part { device: &*self.below[0], sectors, is_written: true });
     }
 
     fn devices(&self) -> &[Arc<dyn BlockDevice>] {

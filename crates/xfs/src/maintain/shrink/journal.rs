@@ -17,7 +17,7 @@ use crate::recovery::free_journal_blocks;
 use crate::units::{AgNumber, FsBlock};
 use crate::volume::{LiveOptions, Volume, mark_copies, write_copies};
 use std::sync::Arc;
-use undercroft_block::{BlockDevice, Sector, flush, read_exact_at, write_all_at};
+use undercroft_block::{BlockDevice, Reserved, Sector, flush, read_exact_at, write_all_at};
 
 /// Bytes that are copied at a time.
 const CHUNK_BYTES: u64 = 1 << 20;
@@ -44,11 +44,7 @@ pub(super) fn leaves(geometry: &Geometry, size: Size, ag: AgNumber, length: u32)
 ///
 /// # Errors
 /// No group but the first has room for it; damage; the device failed.
-pub(super) fn relocate(
-    device: &Arc<dyn BlockDevice>,
-    size: Size,
-    place: Option<FsBlock>,
-) -> Result<(), Error> {
+pub(super) fn relocate(device: &Reserved, size: Size, place: Option<FsBlock>) -> Result<(), Error> {
     let before = Volume::open(Arc::clone(device))?;
     let geometry = before.geometry().clone();
     let new = match place {
@@ -71,8 +67,8 @@ pub(super) fn relocate(
 }
 
 /// Takes blocks for the journal in what stays.
-fn take(device: &Arc<dyn BlockDevice>, size: Size) -> Result<FsBlock, Error> {
-    let mut volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
+fn take(device: &Reserved, size: Size) -> Result<FsBlock, Error> {
+    let mut volume = Volume::open_reserved(device.clone(), &LiveOptions::default())?;
     bar::raise(&mut volume, size)?;
     // Any vote gives the volume as it is.
     mark_copies(device.as_ref(), volume.superblock())?;

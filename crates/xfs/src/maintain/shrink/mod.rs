@@ -29,7 +29,7 @@ use doomed::Doomed;
 use plan::Plan;
 use size::Size;
 use std::sync::Arc;
-use undercroft_block::BlockDevice;
+use undercroft_block::{BlockDevice, Reserved};
 
 /// What [`shrink`] would do.
 ///
@@ -51,9 +51,17 @@ pub fn shrink(
     options: ShrinkOptions,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Shrinkage, Error> {
+    shrink_reserved(&Reserved::new(Arc::clone(device))?, options, progress)
+}
+
+fn shrink_reserved(
+    device: &Reserved,
+    options: ShrinkOptions,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Shrinkage, Error> {
     // Its journal is replayed by that, if there is something to replay, and a change that was cut
     // between two superblocks is finished.
-    let volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
+    let volume = Volume::open_reserved(device.clone(), &LiveOptions::default())?;
     // A kernel that did not end well left them, and replay frees them; not so where the journal was
     // emptied by another program. Kernels do not look for them then.
     recovery::free_staging(&volume)?;
@@ -99,14 +107,15 @@ pub fn minimise(
     keep_inode_numbers: bool,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Shrinkage, Error> {
+    let device = &Reserved::new(Arc::clone(device))?;
     let options = ShrinkOptions { target: ShrinkTarget::Smallest, keep_inode_numbers };
-    let mut all = shrink(device, options, progress)?;
+    let mut all = shrink_reserved(device, options, progress)?;
     loop {
         let next = shrinkage(&Volume::open(Arc::clone(device))?, options)?;
         if next.blocks >= all.blocks || !next.obstacles.is_empty() {
             return Ok(all);
         }
-        all.add(&shrink(device, options, progress)?);
+        all.add(&shrink_reserved(device, options, progress)?);
     }
 }
 
@@ -118,6 +127,7 @@ pub fn minimise(
 /// # Errors
 /// As for [`Volume::open_live`].
 pub fn abandon_shrink(device: &Arc<dyn BlockDevice>) -> Result<Abandoned, Error> {
+    let device = &Reserved::new(Arc::clone(device))?;
     let change = Interrupted::find(device.as_ref())?;
     if let Some(change) = &change {
         change.undo(device.as_ref())?;
@@ -134,6 +144,7 @@ pub fn abandon_shrink(device: &Arc<dyn BlockDevice>) -> Result<Abandoned, Error>
 /// # Errors
 /// As for [`Volume::open_live`].
 pub fn free_left_journal(device: &Arc<dyn BlockDevice>) -> Result<u64, Error> {
+    let device = &Reserved::new(Arc::clone(device))?;
     let volume = Volume::open(Arc::clone(device))?;
     if !volume.geometry().features.rmapbt() {
         return Ok(0);
@@ -146,9 +157,9 @@ pub fn free_left_journal(device: &Arc<dyn BlockDevice>) -> Result<u64, Error> {
     Ok(left)
 }
 
-fn free_leftovers(device: &Arc<dyn BlockDevice>) -> Result<(), Error> {
+fn free_leftovers(device: &Reserved) -> Result<(), Error> {
     // Its journal is replayed by that, and the rest is done if the volume says itself that it is left.
-    let volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
+    let volume = Volume::open_reserved(device.clone(), &LiveOptions::default())?;
     Leftovers::of(&volume)?.free(&volume)?;
     volume.close()
 }
@@ -172,12 +183,12 @@ enum Moved {
 /// Frees what an earlier shrink left, moves everything out of what goes, and sees to it that nothing is
 /// left there. Inodes go first, so that contents come to lie near them.
 fn move_out(
-    device: &Arc<dyn BlockDevice>,
+    device: &Reserved,
     size: Size,
     leftovers: &Leftovers,
     moved: &mut dyn FnMut(Moved),
 ) -> Result<(), Error> {
-    let mut volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
+    let mut volume = Volume::open_reserved(device.clone(), &LiveOptions::default())?;
     leftovers.free(&volume)?;
     bar::raise(&mut volume, size)?;
     // First, as what moves could take all space in the group, and its free list needs some.

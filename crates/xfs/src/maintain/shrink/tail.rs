@@ -9,8 +9,7 @@ use crate::error::Error;
 use crate::ops::superblock;
 use crate::units::AgBlock;
 use crate::volume::{LiveOptions, Volume, read_superblock, write_copies};
-use std::sync::Arc;
-use undercroft_block::BlockDevice;
+use undercroft_block::Reserved;
 
 /// Offsets of what changes in the superblock.
 const BLOCKS: usize = 8;
@@ -20,8 +19,8 @@ const FREE_BLOCKS: usize = 144;
 ///
 /// # Errors
 /// Something there is in use; the volume is damaged; the device failed.
-pub(super) fn shorten(device: &Arc<dyn BlockDevice>, size: Size) -> Result<(), Error> {
-    let volume = Volume::open_live(Arc::clone(device), &LiveOptions::default())?;
+pub(super) fn shorten(device: &Reserved, size: Size) -> Result<(), Error> {
+    let volume = Volume::open_reserved(device.clone(), &LiveOptions::default())?;
     let geometry = volume.geometry();
     let ag = size.last_group();
     let gone = geometry.ag_length(ag) - size.last;
