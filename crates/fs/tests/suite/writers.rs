@@ -67,7 +67,7 @@ fn ways(device: &Device) -> Vec<Way> {
         way("UUID", of(|device| maintain::set_uuid(device, Uuid::from_u128(4)))),
         way("shrink", of(shrink)),
         way("minimise", of(|device| maintain::minimise(device, false, &mut |_, _| {}).map(drop))),
-        way("abandon", of(maintain::abandon_shrink)),
+        way("abandon", of(|device| maintain::abandon_shrink(device).map(drop))),
         way("open through a mirror", move || opened(mirror)),
         way("open through a delay", move || opened(delayed)),
         way("mkfs through a concatenation", move || made(&linear)),
