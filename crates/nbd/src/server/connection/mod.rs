@@ -185,7 +185,7 @@ impl<'c> Connection<'c> {
     }
 
     /// Whether only the client, or the end of the server, can give this thread something to do.
-    fn is_alone(&self) -> bool {
+    pub(crate) fn is_alone(&self) -> bool {
         !self.stream.is_encrypted()
             // In this order: a thread that sends has not ended its request.
             && self.outbox.quota.requests() == 0

@@ -100,18 +100,19 @@ impl Connection<'_> {
     /// there, or the rest comes to memory, since less than a part has come.
     ///
     /// A client that has to wake this thread may run on its processor, and what it sends is in the caches
-    /// there. So nothing is gained by looking before anything has come.
+    /// there. So nothing is gained by looking before anything has come, unless the client has nothing to do
+    /// but to send this write.
     pub(super) fn sees_spliced(&mut self) -> Result<bool, End> {
         let Some(write) = self.state.spliced.take() else { return Ok(false) };
         let has_begun = self.arrived()? > 0;
-        let is_there = has_begun
-            && look_for(MOMENT, || Ok::<_, io::Error>(write.part(self.arrived()?).is_some()))?;
+        let comes = || Ok::<_, io::Error>(write.part(self.arrived()?).is_some());
+        let is_there = (has_begun || self.is_alone()) && look_for(MOMENT, comes)?;
         if has_begun && !is_there {
             self.receive_rest(write, None)?;
         } else {
             self.state.spliced = Some(write);
         }
-        Ok(has_begun)
+        Ok(has_begun || is_there)
     }
 
     /// Looks at the socket with the payload of a write, which is readable: nothing in it is the end.
