@@ -342,3 +342,19 @@ fn an_interrupted_shrink_is_given_up() {
     assert!(text.contains("nothing of a shrink was left: the volume has 160.0 MiB"), "{text}");
     image.judged();
 }
+
+#[test]
+fn a_volume_that_was_never_finished_is_not_called_shrunk() {
+    let image = Image::made(512 * MIB, &["-d", "agcount=4"]);
+    let newest = Xfsprogs::newest().unwrap();
+    for group in 0..4 {
+        let commands = [format!("sb {group}"), "write -d inprogress 1".to_owned()];
+        newest.db_expert(Path::new(&image.path), &commands.each_ref().map(String::as_str)).unwrap();
+    }
+    let before = fs::read(&image.path).unwrap();
+    for command in [&["shrink", "--size", "400M"][..], &["shrink", "--abandon"], &["ls"]] {
+        let message = fails(1, command.iter().chain(&[&*image.path]));
+        assert!(message.contains("making this volume was never finished"), "{message}");
+    }
+    assert!(fs::read(&image.path).unwrap() == before);
+}

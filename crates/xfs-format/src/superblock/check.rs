@@ -86,8 +86,8 @@ pub enum SuperblockError {
         other: u64,
     },
 
-    /// Making the volume was interrupted.
-    #[error("making or shrinking this volume was never finished; make it, or shrink it, again")]
+    /// Making the volume was interrupted. An interrupted shrink ends with the next opening.
+    #[error("making this volume was never finished; make it again")]
     InProgress,
 
     /// The device ends before the volume does.
