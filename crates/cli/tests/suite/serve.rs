@@ -163,6 +163,8 @@ fn names_and_addresses_that_cannot_be_are_refused_with_the_right_form() {
     assert!(refused.contains("has 4097 bytes; NBD has names of 4096 at most"), "{refused}");
     let refused = fails(2, ["serve", &disk, "--listen", "::1"]);
     assert!(refused.contains("write [::1]"), "{refused}");
+    let refused = fails(2, ["serve", &disk, "--listen", "unix:/run/disk.sock"]);
+    assert!(refused.contains("write --socket PATH"), "{refused}");
     for (wrong, right) in [
         ("nbd:unix:/run/s:exportname=a", "write nbd+unix:///a?socket=/run/s"),
         ("nbd:host:10810", "write nbd://host:10810/"),

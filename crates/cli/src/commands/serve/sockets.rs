@@ -81,6 +81,10 @@ pub(super) fn open(args: &Args) -> Result<Sockets> {
 
 /// `HOST`, `HOST:PORT`, `[ADDRESS]:PORT`.
 fn host_and_port(place: &str) -> Result<(String, u16)> {
+    if place.contains('/') {
+        let what = format!("--listen {place}: no HOST:PORT; for a socket write --socket PATH");
+        return Err(Usage(what).into());
+    }
     let uri = Uri::parse(&format!("nbd://{place}/"))
         .map_err(|error| Usage(format!("--listen {place}: {error}")))?;
     match uri.transport {
