@@ -13,6 +13,12 @@ const OLD_QUOTA: u16 = 0x30;
 /// State of a quota of groups, and of projects.
 const NEW_QUOTA: u16 = 0x780;
 
+/// Bits that kernels set in the primary alone, when the volume is used so for the first time.
+const GAINED: VersionBits = VersionBits::ATTR
+    .union(VersionBits::NLINK)
+    .union(VersionBits::QUOTA)
+    .union(VersionBits::MOREBITS);
+
 /// Checks the copy of group `ag`; 0 is the primary.
 pub(super) fn check(checker: &Checker, ag: AgNumber) {
     let location = Location::Group(ag);
@@ -124,7 +130,8 @@ fn primary(checker: &Checker, superblock: &Superblock) {
 type Field = (&'static str, fn(&Superblock) -> u64);
 
 /// The fields that are equal in all copies.
-const COMMON: [Field; 27] = [
+const COMMON: [Field; 28] = [
+    ("versionnum", |s| (s.features.version - GAINED).bits().into()),
     ("blocklog", |s| s.block_log.into()),
     ("sectlog", |s| s.sector_log.into()),
     ("inodelog", |s| s.inode_log.into()),
