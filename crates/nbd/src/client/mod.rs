@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A thread that submits sends by itself, and one that waits for an answer receives: its own, and
-//! those of others, until it has its own. [`turn`] says whose that is. Nothing here waits for room
+//! those of others, until it has its own. The room `turn` says whose that is. Nothing here waits for room
 //! in a socket, so a thread that receives may send, too.
 //!
 //! Requests are found by their cookies. What is promised when a connection breaks is in
