@@ -1,20 +1,19 @@
 //! Reads: from the page cache to the socket without a copy where that goes, else by memory.
 
+pub(crate) mod long;
+pub(crate) mod part;
+pub(crate) mod zeroes;
+
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use undercroft_block::{Bio, BlockError, Buffer, Completion, FileRange, Plug};
 
 use self::part::{Part, Parts};
-use super::answer::Asked;
-use super::answer::Outbox;
+use super::answer::{Asked, Outbox};
 use super::export::Export;
 use super::pipe::{FilledPipe, Pipes};
 use super::request::aligned_range::AlignedRange;
-
-pub(crate) mod long;
-pub(crate) mod part;
-pub(crate) mod zeroes;
 
 /// Shorter reads are copied: that takes no longer than the calls for a pipe.
 const LEAST_PIPED: u64 = 128 << 10;
@@ -46,7 +45,7 @@ pub(crate) enum Arrived {
 }
 
 impl Read {
-    /// Whether it goes in [parts](super::long_read).
+    /// Whether it goes in [parts](long).
     pub(crate) fn is_long(&self) -> bool {
         self.pipes.is_some() && self.range.length() > MOST_PIPED
     }

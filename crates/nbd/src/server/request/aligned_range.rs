@@ -16,7 +16,7 @@ pub(crate) struct AlignedRange {
 }
 
 impl AlignedRange {
-    /// The cover of a range that ends within the device, whose length is a multiple of `block`.
+    /// The blocks around a range that ends within the device, whose length is a multiple of `block`.
     pub(crate) fn new(offset: u64, length: u64, block: u64) -> Self {
         let start = offset - offset % block;
         let end = (offset + length).next_multiple_of(block);
@@ -46,7 +46,7 @@ impl AlignedRange {
         (self.offset - self.start) as usize
     }
 
-    /// The bytes of the range, of those of the cover.
+    /// The bytes of the range, of those of all blocks.
     pub(crate) fn cut(&self, mut data: Buffer) -> Buffer {
         if self.is_exact() {
             return data;
@@ -70,15 +70,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cover_is_whole_blocks() {
-        let cover = |offset, length| {
-            let cover = AlignedRange::new(offset, length, 512);
-            (cover.start, cover.end, cover.inner(512))
+    fn the_blocks_around_a_range_are_whole() {
+        let blocks = |offset, length| {
+            let range = AlignedRange::new(offset, length, 512);
+            (range.start, range.end, range.inner(512))
         };
-        assert_eq!(cover(512, 1024), (512, 1536, (512, 1536)));
-        assert_eq!(cover(1, 1), (0, 512, (2, 2)));
-        assert_eq!(cover(511, 2), (0, 1024, (512, 512)));
-        assert_eq!(cover(100, 2000), (0, 2560, (512, 2048)));
+        assert_eq!(blocks(512, 1024), (512, 1536, (512, 1536)));
+        assert_eq!(blocks(1, 1), (0, 512, (2, 2)));
+        assert_eq!(blocks(511, 2), (0, 1024, (512, 512)));
+        assert_eq!(blocks(100, 2000), (0, 2560, (512, 2048)));
         let bytes: Vec<u8> = (0..=255).cycle().take(1024).collect();
         let cut = AlignedRange::new(1000, 30, 512).cut(Buffer::copy_of(&bytes));
         assert_eq!(cut[..], bytes[1000 - 512..][..30]);

@@ -156,16 +156,11 @@ impl Executor {
         self.pool.try_get(length).unwrap_or_else(|| Buffer::zeroed(length))
     }
 
-    /// Whether the payload of the write `request`, which was checked, may go to the page cache by a pipe now.
-    pub(crate) fn may_splice(&self, request: &Request) -> bool {
-        self.write_pipes.is_some()
-            && SplicedWrite::may_be(&*self.export.device, &self.aligned_range(request))
-    }
-
-    /// The write `request`, which [may be spliced](Self::may_splice).
+    /// The write `request`, which was checked, if its payload may go to the page cache by a pipe now.
     pub(crate) fn spliced_write(&self, request: &Request, charge: usize) -> Option<SplicedWrite> {
         let (pipes, range) = (self.write_pipes.as_ref()?, self.aligned_range(request));
-        Some(SplicedWrite::new(&self.outbox, pipes, &range, self.asked(request), charge))
+        SplicedWrite::may_be(&*self.export.device, &range)
+            .then(|| SplicedWrite::new(&self.outbox, pipes, &range, self.asked(request), charge))
     }
 
     /// Refuses a request.

@@ -1,11 +1,11 @@
 //! From what has come on a connection to requests that are submitted.
 
-use undercroft_block::Plug;
-
 pub(crate) mod aligned_range;
 pub(crate) mod execute;
 mod status;
 mod unaligned;
+
+use undercroft_block::Plug;
 
 use super::connection::{Connection, End, Left};
 use super::export::MAX_PAYLOAD;

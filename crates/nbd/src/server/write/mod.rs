@@ -17,6 +17,7 @@ use self::spliced::SplicedWrite;
 use super::connection::busy_poll::look_for;
 use super::connection::{Connection, End, Left};
 use super::pipe::FilledPipe;
+use super::request::aligned_range::OWN;
 use crate::protocol::Request;
 
 /// Time in which a client that has sent a little of a part sends more.
@@ -26,11 +27,12 @@ impl Connection<'_> {
     /// Begins the write `request`, which was checked, and takes what is there of its payload.
     pub(super) fn begin_write(&mut self, request: Request, charge: usize) {
         let is_own = self.own_writes.may_be(&request);
-        if is_own && self.executor.may_splice(&request) {
+        let spliced = is_own.then(|| self.executor.spliced_write(&request, charge)).flatten();
+        if spliced.is_some() {
             // What is read with a header is in memory: nothing behind the header of the next one.
             self.state.ahead = Some(self.executor.dialect.request_length());
             if self.input.bytes().is_empty() {
-                self.state.spliced = self.executor.spliced_write(&request, charge);
+                self.state.spliced = spliced;
                 return;
             }
         }
@@ -56,8 +58,12 @@ impl Connection<'_> {
                 self.executor.run(plug, &request, Some(data), charge, own);
             }
             Write::Rest(write) => {
-                self.own_writes.plug();
-                write.submit(plug, data);
+                // Others would wait for the copy of a longer one.
+                let own = data.len() as u64 <= OWN;
+                if own {
+                    self.own_writes.plug();
+                }
+                write.submit(plug, data, own);
             }
         }
         Left::Maybe

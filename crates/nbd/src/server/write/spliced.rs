@@ -110,9 +110,11 @@ impl SplicedWrite {
         outbox.push(|answers| asked.ended(answers, &result, charge));
     }
 
-    /// Has all that is left, which is `data`, written under `plug`, and answers then.
-    pub(crate) fn submit(self, plug: &Plug, data: Buffer) {
-        let bio = Bio::write(self.sector, data).seldom_waiting();
+    /// Has all that is left, which is `data`, written under `plug`, by this thread if it is its `own`, and
+    /// answers then.
+    pub(crate) fn submit(self, plug: &Plug, data: Buffer, own: bool) {
+        let bio = Bio::write(self.sector, data);
+        let bio = if own { bio.seldom_waiting() } else { bio };
         self.outbox.quota.begin();
         plug.submit(bio.on_complete(move |completion| {
             let Self { outbox, asked, charge, result, .. } = self;
