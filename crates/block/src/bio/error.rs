@@ -13,15 +13,16 @@ use crate::units::Sector;
 /// The failure of one bio, with the addresses its submitter used: dereferences to
 /// [`FailedBio`].
 ///
-/// The reason is the [`source`](std::error::Error::source); print the chain to see both. As large
-/// as a pointer, so that what may fail does not cost more than what cannot.
+/// Its text ends with the reason, which is no [`source`](std::error::Error::source) besides: it is
+/// [a field](FailedBio::reason). As large as a pointer, so that what may fail does not cost more than
+/// what cannot.
 #[derive(Clone, Debug, Error)]
 #[error(transparent)]
 pub struct BlockError(Box<FailedBio>);
 
 /// Which bio failed, and why.
 #[derive(Clone, Debug, Error)]
-#[error("{operation} of {length} bytes at sector {sector} of {device} failed")]
+#[error("{operation} of {length} bytes at sector {sector} of {device} failed: {reason}")]
 pub struct FailedBio {
     /// Name of the device that refused or failed.
     pub device: Arc<str>,
@@ -32,7 +33,6 @@ pub struct FailedBio {
     /// Length of the bio in bytes.
     pub length: u64,
     /// Why it failed.
-    #[source]
     pub reason: Reason,
 }
 
@@ -160,8 +160,9 @@ mod tests {
             length: 4096,
             reason: io::Error::from(io::ErrorKind::StorageFull).into(),
         });
-        assert_eq!(error.to_string(), "write of 4096 bytes at sector 8 of disk.img failed");
+        let text = "write of 4096 bytes at sector 8 of disk.img failed: no storage space";
+        assert_eq!(error.to_string(), text);
         assert!(error.is_no_space());
-        assert_eq!(error.source().map(ToString::to_string), Some("no storage space".into()));
+        assert!(error.source().is_none(), "told twice by programs that print the chain");
     }
 }

@@ -18,7 +18,7 @@ mod store;
 use crate::busy::Crowd;
 use crate::cache::{BufferAddress, BufferRef, EditGuard};
 use crate::changes::Change;
-use crate::error::Error;
+use crate::error::{Error, chain};
 use crate::format::{BufferKind, InodeCreateItem, IntentDone};
 use crate::geometry::Geometry;
 use crate::group::{GroupGuard, GroupState};
@@ -27,6 +27,7 @@ use crate::log::{LogRecordHints, Permit};
 use crate::units::{AgBlock, AgNumber};
 use crate::volume::Volume;
 use smallvec::SmallVec;
+use std::cell::OnceCell;
 use undercroft_block::Batch;
 
 /// An open transaction on a volume.
@@ -49,6 +50,9 @@ pub struct Transaction<'v> {
     permit: Option<Permit<'v>>,
     /// The content for the journal besides buffers; stays empty on other volumes.
     notes: LogRecordHints,
+    /// The first error that a step met behind the first change: why the volume is poisoned if the
+    /// transaction is dropped then.
+    failure: OnceCell<String>,
     /// Where it is a change of its own.
     _change: Option<Change<'v>>,
 }
@@ -70,6 +74,7 @@ impl<'v> Transaction<'v> {
             space_waits: false,
             permit,
             notes: LogRecordHints::default(),
+            failure: OnceCell::new(),
             _change: change,
         }
     }
@@ -201,7 +206,16 @@ impl<'v> Transaction<'v> {
     /// # Errors
     /// The device failed or the block is damaged.
     pub fn read(&self, address: &BufferAddress, kind: BufferKind) -> Result<BufferRef, Error> {
-        self.volume.cache().read(address, kind)
+        self.heard(self.volume.cache().read(address, kind))
+    }
+
+    /// The result of a step. The reason of its failure is kept for the case that the transaction is
+    /// dropped for it.
+    fn heard<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
+        if self.changed && let Err(error) = &result {
+            self.failure.get_or_init(|| chain(error));
+        }
+        result
     }
 
     /// Opens a buffer for change. It joins the transaction.
@@ -312,8 +326,10 @@ impl<'v> Transaction<'v> {
         let Some(mut guard) = self.take_group(ag, wait)? else { return Ok(None) };
         let result = work(self, guard.state());
         self.keep_group(ag, guard);
-        if result.as_ref().is_err_and(Error::is_damage) {
-            self.volume.poison("damage was found in an allocation group");
+        let result = self.heard(result);
+        if let Err(error) = &result && error.is_damage() {
+            let what = format!("damage was found in allocation group {ag}: {}", chain(error));
+            self.volume.poison(&what);
         }
         result.map(Some)
     }
@@ -391,7 +407,8 @@ impl<'v> Transaction<'v> {
     /// The cluster of an inode could not be read, or write-back failed.
     pub fn commit(mut self, inodes: &mut [&mut InodeGuard]) -> Result<(), Error> {
         for inode in inodes {
-            inode.store(&mut self)?;
+            let stored = inode.store(&mut self);
+            self.heard(stored)?;
         }
         let (mut groups, mut crowd) = (std::mem::take(&mut self.groups), Crowd::Few);
         for guard in groups.iter_mut().filter_map(|(_, guard)| guard.as_mut()) {
@@ -418,7 +435,11 @@ impl Drop for Transaction<'_> {
         // After a commit the groups have told how many were really used.
         self.volume.free_space().add(i64::try_from(self.reserved).unwrap_or(i64::MAX));
         if self.changed {
-            self.volume.poison("a transaction failed after it had changed metadata");
+            let mut what = "a transaction failed after it had changed metadata".to_owned();
+            if let Some(cause) = self.failure.get() {
+                what = format!("{what}: {cause}");
+            }
+            self.volume.poison(&what);
         }
     }
 }

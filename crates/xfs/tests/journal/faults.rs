@@ -5,9 +5,10 @@ use crate::tree::tree;
 use crate::work::create;
 use std::sync::Arc;
 use undercroft_block::testing::{Fault, FaultyDevice};
-use undercroft_block::{Bio, BlockDevice, Operation};
-use undercroft_xfs::format::{FileType, Timestamp};
+use undercroft_block::{Bio, BlockDevice, Operation, Sector};
+use undercroft_xfs::format::{BufferKind, FileType, Timestamp};
 use undercroft_xfs::mkfs::MkfsOptions;
+use undercroft_xfs::units::{AgBlock, AgNumber};
 use undercroft_xfs::volume::LiveOptions;
 use undercroft_xfs::{Error, OpenFile, Volume};
 use uuid::Uuid;
@@ -82,6 +83,23 @@ fn failed_data_ends_all_changes_at_once() {
     // It was answered with one or the other.
     let _ = ticket.wait();
     assert!(matches!(volume.force().unwrap().wait(), Err(Error::Poisoned(_))));
+}
+
+/// A transaction that fails behind its first change ends all changes, and all later callers are told of
+/// its failure.
+#[test]
+fn a_volume_that_a_failed_transaction_ended_names_the_failure() {
+    let volume = faulty(Fault::new().on(Operation::Read).when(|bio| bio.sector() == Sector(8000)));
+    let mut transaction = volume.begin().unwrap();
+    transaction.begin_changes();
+    let address = volume.address(AgNumber(0), AgBlock(1000), 1);
+    transaction.read(&address, BufferKind::DirBlock).unwrap_err();
+    drop(transaction);
+    let Err(Error::Poisoned(reason)) = volume.begin().map(drop) else {
+        panic!("it can be changed")
+    };
+    let cause = "after it had changed metadata: read of 4096 bytes at sector 8000";
+    assert!(reason.contains(cause), "{reason}");
 }
 
 /// A single failure is not forgotten by what succeeds later.

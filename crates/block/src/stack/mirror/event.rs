@@ -34,10 +34,10 @@ impl fmt::Display for MirrorEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Dropped { leg, error } => {
-                write!(f, "{leg} was dropped from its mirror: {error}: {}", error.reason)
+                write!(f, "{leg} was dropped from its mirror: {error}")
             }
             Self::ReadFailed { leg, error } => {
-                write!(f, "{leg} could not be read, another leg is: {error}: {}", error.reason)
+                write!(f, "{leg} could not be read, another leg is: {error}")
             }
             Self::Resynchronised { leg } => write!(f, "{leg} is up to date in its mirror"),
         }

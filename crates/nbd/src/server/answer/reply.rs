@@ -71,7 +71,7 @@ impl Asked {
 
     /// Failure of the device.
     pub(crate) fn failed_by(self, answers: &mut Answers, error: &BlockError, charge: usize) {
-        self.failed(answers, wire_error(error), &format!("{error}: {}", error.reason), charge);
+        self.failed(answers, wire_error(error), &error.to_string(), charge);
     }
 
     /// The end of a request that brings no data.
