@@ -17,8 +17,8 @@ const INTRODUCTION: &str = "\
 
 Made by `cargo xtask bench all --record` of the records in [measurements.json](measurements.json): do not
 edit. A number is the median of the rounds. In brackets, how many times as good ours is: the median of
-the ratios of each round, in which the programs take turns. Measurements of the parts, with what they
-taught, are in MEASUREMENTS.md at the top of the repository.
+the ratios of each round, in which the programs take turns. Experiments on the parts are in
+docs/report/README.md, the lessons in docs/decisions/README.md.
 ";
 
 /// The outcome of one benchmark.
