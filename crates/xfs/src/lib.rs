@@ -63,9 +63,10 @@ mod changes;
 mod poison;
 mod space;
 
-// Structures over buffers: trees, groups, the journal.
+// Structures over buffers: trees, groups, the journal. For experiments: another near search.
 mod btree;
 mod da;
+mod experiments;
 mod group;
 mod log;
 
@@ -138,6 +139,10 @@ pub mod internals {
     /// Extent allocation.
     pub mod alloc {
         pub use crate::alloc::*;
+    }
+    /// Searches in the place of near mode.
+    pub mod experiments {
+        pub use crate::experiments::*;
     }
     /// Mapping of file blocks.
     pub mod bmap {

@@ -11,8 +11,7 @@ mod judged;
 use history::History;
 use std::sync::Mutex;
 use undercroft_judges::random::Random;
-use undercroft_lab::alloc::Variant;
-use undercroft_xfs::internals::alloc::{NearSearch, NearSteps};
+use undercroft_xfs::internals::experiments::{NearSearch, NearSteps, Variant};
 use undercroft_xfs::mkfs::MkfsOptions;
 use undercroft_xfs::{Error, Volume};
 use uuid::Uuid;
@@ -25,7 +24,7 @@ fn options(size: u64) -> MkfsOptions {
 fn run(variant: Variant, seed: u64, options: &MkfsOptions, operations: u64) {
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("allocator.img");
-    let mut history = History::start(&image, options, |volume| variant.install(volume), seed);
+    let mut history = History::start(&image, options, |volume| volume.set_near_search(variant.search()), seed);
     history.wander(operations, 4);
     assert!(history.refused > operations / 1000, "the volume was never full");
     history.finish();
@@ -83,7 +82,7 @@ fn a_full_volume_is_full_and_an_emptied_one_empty() {
         let directory = tempfile::tempdir().unwrap();
         let image = directory.path().join("full.img");
         let mut history =
-            History::start(&image, &options(512 << 20), |volume| variant.install(volume), 6);
+            History::start(&image, &options(512 << 20), |volume| volume.set_near_search(variant.search()), 6);
         history.wander(3000, 1);
         history.take_all();
         let most = history.held_blocks();

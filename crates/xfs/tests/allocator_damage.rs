@@ -14,9 +14,9 @@ use std::sync::Arc;
 use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::image;
 use undercroft_judges::random::Random;
-use undercroft_lab::alloc::Variant;
 use undercroft_xfs::format::{RmapOwner, checksum};
 use undercroft_xfs::internals::alloc::{self, Mode, Request};
+use undercroft_xfs::internals::experiments::Variant;
 use undercroft_xfs::mkfs::{self, MkfsOptions};
 use undercroft_xfs::units::{AgBlock, AgNumber};
 use undercroft_xfs::{Error, Volume};
@@ -144,7 +144,7 @@ fn damaged_trees_are_named_and_left_alone() {
             // A device that must not be written: an attempt would end in another error.
             let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(&damaged, true).unwrap());
             let mut volume = Volume::open_bulk(device).unwrap();
-            variant.install(&mut volume);
+            volume.set_near_search(variant.search());
             let error = use_up(&volume).unwrap_or_else(|| panic!("{name}, {variant}: not found"));
             assert!(error.is_damage(), "{name}, {variant}: {error}");
             let text = error.to_string();

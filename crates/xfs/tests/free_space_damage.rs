@@ -10,9 +10,9 @@ use std::path::Path;
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::{Xfsprogs, image};
-use undercroft_lab::alloc::Variant;
 use undercroft_xfs::format::{FileType, RmapOwner, Timestamp};
 use undercroft_xfs::internals::alloc::{self, Mode, Request};
+use undercroft_xfs::internals::experiments::Variant;
 use undercroft_xfs::ops::{self, NewInode};
 use undercroft_xfs::units::{AgBlock, AgNumber, FsBlock, InodeNumber};
 use undercroft_xfs::volume::LiveOptions;
@@ -26,7 +26,7 @@ const HOLE: usize = 40;
 fn open(image: &Path, variant: Variant) -> Arc<Volume> {
     let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(image, false).unwrap());
     let mut volume = Volume::open_live(device, &LiveOptions::default()).unwrap();
-    variant.install(&mut volume);
+    volume.set_near_search(variant.search());
     Arc::new(volume)
 }
 

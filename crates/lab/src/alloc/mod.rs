@@ -13,11 +13,10 @@ mod jobs;
 mod mounted;
 mod search;
 mod site;
-mod variant;
 mod volume;
 
 pub use crate::outcome::alloc::{AllocOutcome, LayoutFigures, OperationTimes, SearchOutcome};
-pub use variant::Variant;
+pub use undercroft_xfs::internals::experiments::Variant;
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -10,7 +10,7 @@ use undercroft_xfs::internals::btree::Bnobt;
 use undercroft_xfs::internals::group_tree::free_extents;
 use undercroft_xfs::units::{AgBlock, AgNumber};
 
-use super::variant::Variant;
+use super::Variant;
 use super::volume;
 use crate::age::{FreeMap, take};
 use crate::error::LabError;
@@ -67,7 +67,7 @@ pub(super) fn run(
         take(&volume, AgNumber(1), &pieces)?;
     }
     for variant in variants {
-        variant.install(&mut volume);
+        volume.set_near_search(variant.search());
         let mut search = Search::new(&volume, ground, seed)?;
         found(search.run(*variant, duration)?);
     }

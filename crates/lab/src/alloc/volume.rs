@@ -18,7 +18,7 @@ use uuid::Uuid;
 use super::disk::{self, Disk};
 use super::jobs::Job;
 use super::site::Site;
-use super::variant::Variant;
+use super::Variant;
 use crate::age::plain_inode;
 use crate::error::LabError;
 use crate::random::stream;
@@ -46,7 +46,7 @@ pub(super) fn make(
     let plan = mkfs::plan(&options)?;
     let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(image, false)?);
     let mut volume = mkfs::begin(&device, plan, &plain_inode(FileType::Directory))?;
-    variant.install(&mut volume);
+    volume.set_near_search(variant.search());
     Ok(volume)
 }
 

@@ -5,7 +5,7 @@
 
 use super::groups;
 use super::mode::{Mode, allocate_in_group};
-use super::steps;
+use super::experiment;
 use crate::error::Error;
 use crate::group::max_usable;
 use crate::space::{Allocation, Request};
@@ -67,7 +67,7 @@ pub fn allocate_best(
 fn insisted_on(trans: &Transaction<'_>, ag: AgNumber, max_len: u32) -> Result<u32, Error> {
     let longest = groups::longest_anywhere(trans, ag, max_len)?;
     let volume = trans.volume();
-    if !steps::stays_in_group(volume) || ag.0 >= trans.geometry().ag_count {
+    if !experiment::stays_in_group(volume) || ag.0 >= trans.geometry().ag_count {
         return Ok(longest);
     }
     let own = volume.group_summary(ag).longest().unwrap_or(0);

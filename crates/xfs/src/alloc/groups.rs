@@ -7,7 +7,7 @@
 //! it has nothing that fits after all, the caller asks for less.
 
 use super::mode::{self, Mode};
-use super::steps;
+use super::experiment;
 use crate::error::Error;
 use crate::space::{Allocation, Request};
 use crate::trans::Transaction;
@@ -30,7 +30,7 @@ fn search(trans: &mut Transaction<'_>, request: &Request) -> Result<Option<Alloc
     let (target_group, target) = geometry.split_block(request.target);
     let count = trans.volume().allocating_groups();
     let start = if target_group.0 < count { target_group.0 } else { 0 };
-    let stays = steps::stays_in_group(trans.volume());
+    let stays = experiment::stays_in_group(trans.volume());
     for pass in [false, true] {
         for step in 0..count {
             let ag = AgNumber((start + step) % count);

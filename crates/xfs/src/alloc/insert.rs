@@ -1,5 +1,6 @@
 //! Enters an extent into the trees of the free space.
 
+use super::experiment;
 use super::take::{insert_size, refresh_longest, remove_size};
 use crate::btree::{BlockKey, Bnobt, Cntbt, Cursor, Lookup};
 use crate::error::Error;
@@ -48,9 +49,7 @@ pub(super) fn insert(
     }
     group.agf.free_blocks += freed.len;
     group.busy.became_free(freed);
-    if let Some(search) = trans.volume().near_search() {
-        search.replaced(group.number, &old, &[union]);
-    }
+    experiment::tell(trans, group, &old, &[union]);
     Ok(())
 }
 

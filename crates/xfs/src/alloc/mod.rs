@@ -8,12 +8,12 @@
 //!   (docs/algorithms/allocation.md).
 //!
 //! Each [`Mode`] only searches; trees, headers and reverse mappings are changed once, after
-//! success, by `take`. An experiment may put another [`NearSearch`] in the place of near mode: a
-//! property of the open volume, and the disk looks the same to all of them.
+//! success, by `take`.
 
 mod best;
 mod by_size;
 mod exact;
+mod experiment;
 mod free;
 mod freelist;
 mod groups;
@@ -24,13 +24,12 @@ mod own_blocks;
 mod room;
 mod search;
 mod small;
-mod steps;
 mod tail;
 mod take;
 mod tree;
 mod unowned;
 
-pub use crate::space::{Allocation, BusyBlocks, NearSearch, NearSteps, Pool, Request};
+pub use crate::space::{Allocation, BusyBlocks, Pool, Request};
 pub use best::{EndOfFile, allocate_best};
 pub use free::free_in_group;
 pub use freelist::fill as fill_free_list;

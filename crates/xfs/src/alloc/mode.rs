@@ -3,7 +3,7 @@
 //! Order of work: docs/algorithms/allocation.md#order-of-work.
 
 use super::search::Found;
-use super::{by_size, exact, freelist, steps, take};
+use super::{by_size, exact, experiment, freelist, near, take};
 use crate::error::Error;
 use crate::group::GroupState;
 use crate::space::{Allocation, BusyBlocks, Request};
@@ -75,7 +75,10 @@ fn search(
 ) -> Result<Found, Error> {
     match mode {
         Mode::Exact(target) => exact::find(trans, group, request, target, max_len),
-        Mode::Near(hint) => steps::find(trans, group, request, hint, max_len),
+        Mode::Near(hint) => match experiment::find(trans, group, request, hint, max_len)? {
+            Some(found) => Ok(found),
+            None => near::find(trans, group, request, hint, max_len),
+        },
         Mode::BySize => by_size::find(trans, group, request, max_len),
     }
 }

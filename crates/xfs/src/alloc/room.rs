@@ -8,6 +8,7 @@
 //!
 //! On a live volume there are none: after a crash nobody would own the blocks of a room.
 
+use super::experiment;
 use super::free::free_in_group;
 use super::mode::{Mode, allocate_in_group};
 use crate::error::Error;
@@ -47,7 +48,7 @@ pub(crate) fn from_room(
 ) -> Result<Option<FsBlock>, Error> {
     let (volume, geometry) = (trans.volume(), trans.geometry());
     // Alignment, and what another search would choose, are for the allocator to decide.
-    if trans.is_live() || geometry.stripe_unit > 0 || volume.near_search().is_some() {
+    if trans.is_live() || geometry.stripe_unit > 0 || experiment::is_under_way(volume) {
         return Ok(None);
     }
     if is_scarce(volume, len) {

@@ -3,7 +3,7 @@
 //! docs/algorithms/allocation.md#tree-update.
 
 use super::search::Candidate;
-use super::unowned;
+use super::{experiment, unowned};
 use crate::btree::{BlockKey, Bnobt, Cntbt, Cursor, Lookup, SizeKey};
 use crate::error::Error;
 use crate::format::AllocRecord;
@@ -55,9 +55,7 @@ pub(super) fn take(
         return Err(group.corrupt("AGF", start, "fewer blocks are counted free than are"));
     };
     group.agf.free_blocks = left;
-    if let Some(search) = trans.volume().near_search() {
-        search.replaced(group.number, &[record], &rests.collect::<SmallVec<[_; 2]>>());
-    }
+    experiment::tell(trans, group, &[record], &rests.collect::<SmallVec<[_; 2]>>());
     Ok(())
 }
 

@@ -1,8 +1,8 @@
-//! The seam for experiments: another search in the place of near mode.
+//! The seam: another search in the place of near mode.
 
-use super::Request;
 use crate::error::Error;
 use crate::format::AllocRecord;
+use crate::space::Request;
 use crate::units::{AgBlock, AgNumber};
 use std::fmt::Debug;
 

@@ -1,14 +1,9 @@
 //! The algorithms that are compared: near mode as the library has it, and searches in its place.
 
-mod free_index;
-mod indexed;
-
+use super::indexed::Indexed;
+use super::{NearSearch, NearSteps};
+use crate::error::Error;
 use std::fmt;
-
-use undercroft_xfs::internals::alloc::{NearSearch, NearSteps};
-use undercroft_xfs::{Error, Volume};
-
-use indexed::Indexed;
 
 /// An algorithm for near requests. All of them keep the same trees on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -47,14 +42,16 @@ impl Variant {
         Self::ALL.into_iter().find(|variant| variant.name() == name)
     }
 
-    /// Has `volume` allocate by this variant from now on.
-    pub fn install(self, volume: &mut Volume) {
-        volume.set_near_search(match self {
+    /// Its search, none for near mode itself: for
+    /// [`set_near_search`](crate::Volume::set_near_search).
+    #[must_use]
+    pub fn search(self) -> Option<Box<dyn NearSearch>> {
+        match self {
             Self::Near => None,
             Self::Near2018 => Some(Box::new(Crawl)),
             Self::BySize => Some(Box::new(BySize)),
             Self::Indexed => Some(Box::<Indexed>::default()),
-        });
+        }
     }
 }
 

@@ -1,20 +1,29 @@
-//! The search near a block that a volume uses: near mode, or an experiment in its place.
+//! For experiments: the allocator of a volume that has another search in the place of near mode.
+//!
+//! The rest of the allocator only asks this file, and it answers at once for a volume without one.
 
 use super::by_size;
-use super::near::{self, Near};
+use super::near::Near;
 use super::search::Found;
 use crate::btree::{Bnobt, Cursor};
 use crate::error::Error;
 use crate::format::AllocRecord;
 use crate::group::GroupState;
 use crate::group_tree::AgTree;
-use crate::space::{NearSearch, NearSteps, Request};
+use crate::experiments::{NearSearch, NearSteps};
+use crate::space::Request;
 use crate::trans::Transaction;
 use crate::units::{AgBlock, AgNumber};
 use crate::volume::Volume;
 use std::ops::ControlFlow;
 
-/// Finds an extent near `hint`.
+/// Whether the volume has another search.
+#[inline]
+pub(super) fn is_under_way(volume: &Volume) -> bool {
+    volume.near_search().is_some()
+}
+
+/// Finds an extent near `hint` by the other search; `None` without one.
 #[inline]
 pub(super) fn find(
     trans: &mut Transaction<'_>,
@@ -22,14 +31,23 @@ pub(super) fn find(
     request: &Request,
     hint: AgBlock,
     max_len: u32,
-) -> Result<Found, Error> {
-    let volume = trans.volume();
-    match volume.near_search() {
-        None => near::find(trans, group, request, hint, max_len),
-        Some(search) => {
-            let near = Near::new(group, request, hint, max_len);
-            Steps { trans, group, near, ended: None }.take(search)
-        }
+) -> Result<Option<Found>, Error> {
+    let Some(search) = trans.volume().near_search() else { return Ok(None) };
+    let near = Near::new(group, request, hint, max_len);
+    Steps { trans, group, near, ended: None }.take(search).map(Some)
+}
+
+/// Tells the other search that `old` free extents have become `new` ones
+/// ([`NearSearch::replaced`]).
+#[inline]
+pub(super) fn tell(
+    trans: &Transaction<'_>,
+    group: &GroupState,
+    old: &[AllocRecord],
+    new: &[AllocRecord],
+) {
+    if let Some(search) = trans.volume().near_search() {
+        search.replaced(group.number, old, new);
     }
 }
 

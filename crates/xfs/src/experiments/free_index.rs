@@ -11,8 +11,8 @@
 //! there are at most 2^16 of them (2 MiB). The index is a copy of the by-block tree and is checked
 //! against the header when it is built.
 
-use undercroft_xfs::format::AllocRecord;
-use undercroft_xfs::units::AgBlock;
+use crate::format::AllocRecord;
+use crate::units::AgBlock;
 
 /// Log2 of the least number of blocks of a region.
 const REGION_LOG: u32 = 10;

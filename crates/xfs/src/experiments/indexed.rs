@@ -16,15 +16,13 @@
 //!
 //! Third, a file does not leave its group for extents that save it none.
 
-use std::collections::HashMap;
-
-use parking_lot::Mutex;
-use undercroft_xfs::Error;
-use undercroft_xfs::format::{AllocRecord, RmapOwner};
-use undercroft_xfs::internals::alloc::{NearSearch, NearSteps};
-use undercroft_xfs::units::{AgBlock, AgNumber};
-
 use super::free_index::FreeIndex;
+use super::{NearSearch, NearSteps};
+use crate::error::Error;
+use crate::format::{AllocRecord, RmapOwner};
+use crate::units::{AgBlock, AgNumber};
+use parking_lot::Mutex;
+use std::collections::HashMap;
 
 /// Extents tried on each side of the hint.
 const PROBES: usize = 8;
@@ -86,18 +84,18 @@ fn search(steps: &mut dyn NearSteps, index: &FreeIndex) {
     }
     if request.owner == Some(RmapOwner::INODES) {
         let roomy = wanted.max(index.max() / ROOM_FOR_FILES);
-        nearest(steps, index, (roomy, 0));
+        nearest(steps, index, roomy, 0);
     } else if request.user_data && !index.is_free(steps.hint(), wanted) {
-        nearest(steps, index, (wanted, wanted / LEFT_TO_OTHERS));
+        nearest(steps, index, wanted, wanted / LEFT_TO_OTHERS);
     }
     if steps.best().is_none() {
-        nearest(steps, index, (wanted, 0));
+        nearest(steps, index, wanted, 0);
     }
 }
 
 /// Tries the nearest extents of at least `wanted` blocks on both sides of the hint that do not begin
 /// within `room` blocks of it.
-fn nearest(steps: &mut dyn NearSteps, index: &FreeIndex, (wanted, room): (u32, u32)) {
+fn nearest(steps: &mut dyn NearSteps, index: &FreeIndex, wanted: u32, room: u32) {
     if let Some(last) = steps.hint().0.checked_sub(room) {
         left(steps, index, wanted, AgBlock(last.saturating_add(1)));
         if is_at_hint(steps, wanted) {
