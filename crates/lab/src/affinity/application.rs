@@ -13,13 +13,13 @@ use undercroft_block::{
 };
 
 use super::load::Load;
+use super::outcome::{Cpus, Mechanism, Placement};
 #[cfg(feature = "network")]
 use super::served;
-use crate::crew::{Gate, dismiss, muster};
 use crate::error::LabError;
-use crate::latency::{Latency, LatencyRecorder};
-use crate::outcome::affinity::{Cpus, Mechanism, Placement};
-use crate::rate::{Window, total};
+use crate::measure::crew::{Gate, dismiss, muster};
+use crate::measure::latency::{Latency, LatencyRecorder};
+use crate::measure::rate::{Window, total};
 
 /// Requests merge up to this many blocks; the disks of the source saw two reads in one request.
 const BLOCKS_IN_REQUEST: u64 = 2;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::outcome::Workload;
 use crate::options::RunOptions;
-use crate::outcome::affinity::Workload;
 
 /// The I/O of the applications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,22 +11,26 @@
 //! interrupts).
 
 mod application;
+pub(crate) mod chapter;
+pub(crate) mod figure;
 mod load;
+mod outcome;
 mod roles;
 #[cfg(feature = "network")]
 mod served;
+pub(crate) mod table;
 
 use std::time::Duration;
 
 use undercroft_block::Statistics;
 
-pub use crate::outcome::affinity::{AffinityOutcome, Cpus, Mechanism, Placement, Role, Workload};
+pub use outcome::{AffinityOutcome, Cpus, Mechanism, Placement, Role, Workload};
 
-use crate::cpus::usable_cpus;
 use crate::error::LabError;
+use crate::measure::cpus::usable_cpus;
+use crate::measure::rate::{Rate, Window};
 use crate::options::RunOptions;
 use crate::outcome::Outcome;
-use crate::rate::{Rate, Window};
 use application::{Bench, Measured};
 use load::Load;
 

@@ -1,6 +1,6 @@
 //! Which CPU has which role.
 
-use crate::outcome::affinity::{Cpus, Placement, Role};
+use super::outcome::{Cpus, Placement, Role};
 
 impl Cpus {
     /// The roles of device `device`; `cpus` is not empty. Interrupts go round the CPUs, device by

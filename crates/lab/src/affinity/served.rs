@@ -13,8 +13,8 @@ use undercroft_nbd::server::{Export, Server, Settings};
 use super::application::{Application, pin};
 use super::load::Load;
 use crate::error::LabError;
-use crate::latency::LatencyRecorder;
-use crate::scratch::Scratch;
+use crate::measure::latency::LatencyRecorder;
+use crate::measure::scratch::Scratch;
 
 fn failed(error: impl std::error::Error + Send + Sync + 'static) -> LabError {
     LabError::Served(Box::new(error))

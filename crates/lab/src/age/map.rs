@@ -155,7 +155,7 @@ impl Pieces {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::stream;
+    use crate::measure::random::stream;
 
     fn holes(free: AllocRecord, pieces: &[AllocRecord]) -> Vec<u32> {
         let (mut at, end) = (free.start.0, free.start.0 + free.len);

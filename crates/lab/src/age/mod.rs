@@ -6,9 +6,11 @@
 //! grew by random splits. Then each group's pieces become a file, `filler/group-N`, whose offsets
 //! are those of the group, so that its holes are the free space.
 
+pub(crate) mod figure;
 mod filler;
 mod map;
 mod outcome;
+pub(crate) mod table;
 
 pub use map::FreeMap;
 pub use outcome::AgeOutcome;
@@ -20,7 +22,7 @@ use undercroft_xfs::internals::group_tree::free_extents;
 use undercroft_xfs::units::{AgNumber, InodeNumber};
 
 use crate::error::LabError;
-use crate::random::stream;
+use crate::measure::random::stream;
 pub(crate) use filler::{plain_inode, take};
 
 /// A volume that was aged.

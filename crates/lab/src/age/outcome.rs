@@ -5,8 +5,8 @@ use undercroft_xfs::Volume;
 use undercroft_xfs::frag::FreeSpace;
 
 use super::FreeMap;
-use crate::buckets::{Line, lines};
 use crate::error::LabError;
+use crate::measure::histogram::{Line, lines};
 
 /// The free space of an aged volume. Lengths are in blocks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,6 +35,11 @@ pub struct AgeOutcome {
 }
 
 impl AgeOutcome {
+    /// What was made.
+    pub(crate) fn title(&self) -> String {
+        format!("age: {} free space in {} groups", self.map.name(), self.groups)
+    }
+
     pub(super) fn of(
         volume: &Volume,
         map: &FreeMap,

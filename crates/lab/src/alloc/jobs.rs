@@ -3,7 +3,7 @@
 //! One directory after the other: with files in random directories, those of a chunk of inodes are
 //! close to it, and few are as far from their inodes as in the source.
 
-use crate::random::stream;
+use crate::measure::random::stream;
 
 /// Files of a directory: the 720 extents of the source that belong to no file are those of so many
 /// directories, about.

@@ -8,14 +8,18 @@
 //!
 //! The search for an extent alone is timed on free space that is made to be hard for it.
 
+pub(crate) mod chapter;
 mod disk;
+pub(crate) mod figure;
 mod jobs;
 mod mounted;
+mod outcome;
 mod search;
 mod site;
+pub(crate) mod table;
 mod volume;
 
-pub use crate::outcome::alloc::{AllocOutcome, LayoutFigures, OperationTimes, SearchOutcome};
+pub use outcome::{AllocOutcome, LayoutFigures, OperationTimes, SearchOutcome};
 pub use undercroft_xfs::internals::experiments::Variant;
 
 use std::fmt;
@@ -28,9 +32,9 @@ use undercroft_xfs::frag::{self, FreeSpace, Selection};
 
 use crate::age::{FreeMap, age};
 use crate::error::LabError;
+use crate::measure::scratch::Scratch;
 use crate::options::RunOptions;
 use crate::outcome::Outcome;
-use crate::scratch::Scratch;
 use jobs::Jobs;
 use mounted::OnMount;
 use search::Ground;

@@ -11,12 +11,12 @@ use undercroft_xfs::internals::group_tree::free_extents;
 use undercroft_xfs::units::{AgBlock, AgNumber};
 
 use super::Variant;
+use super::outcome::SearchOutcome;
 use super::volume;
 use crate::age::{FreeMap, take};
 use crate::error::LabError;
-use crate::latency::LatencyRecorder;
-use crate::outcome::alloc::SearchOutcome;
-use crate::random::stream;
+use crate::measure::latency::LatencyRecorder;
+use crate::measure::random::stream;
 
 /// Blocks of a request on the pathological map.
 const REQUEST: u32 = 8;

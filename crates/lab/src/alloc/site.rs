@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::jobs::{Job, Jobs};
-use crate::crew::{Gate, dismiss, muster};
+use super::outcome::OperationTimes;
 use crate::error::LabError;
-use crate::latency::LatencyRecorder;
-use crate::outcome::alloc::OperationTimes;
+use crate::measure::crew::{Gate, dismiss, muster};
+use crate::measure::latency::LatencyRecorder;
 
 /// A file system under test.
 pub(super) trait Site: Sync {

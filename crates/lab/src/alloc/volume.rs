@@ -15,14 +15,14 @@ use undercroft_xfs::units::{AgNumber, FileBlock, InodeNumber};
 use undercroft_xfs::{Volume, ops};
 use uuid::Uuid;
 
+use super::Variant;
 use super::disk::{self, Disk};
 use super::jobs::Job;
 use super::site::Site;
-use super::Variant;
 use crate::age::plain_inode;
 use crate::error::LabError;
-use crate::random::stream;
-use crate::soundness::judge;
+use crate::measure::random::stream;
+use crate::measure::soundness::judge;
 
 /// On 500 GiB a stripe unit takes 16 blocks off the size of 16 groups, as in the source.
 pub(super) const STRIPE: (u64, u64) = (64 << 10, 256 << 10);

@@ -1,6 +1,6 @@
 //! One case of the experiment.
 
-use crate::outcome::fsync::Mode;
+use super::outcome::Mode;
 
 /// The data written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,13 +6,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::case::{Case, Workload};
+use super::outcome::{FsyncOutcome, Iteration, Mode};
 use super::target::{Counters, Target};
-use crate::crew::{Gate, dismiss, muster};
 use crate::error::LabError;
-use crate::latency::LatencyRecorder;
-use crate::outcome::fsync::{FsyncOutcome, Iteration, Mode};
-use crate::spread::Spread;
-use crate::usage::Usage;
+use crate::measure::crew::{Gate, dismiss, muster};
+use crate::measure::latency::LatencyRecorder;
+use crate::measure::usage::Usage;
+use crate::statistics::Spread;
 
 /// Bytes of one write, as fs_mark's.
 const WRITE_BYTES: usize = 16 << 10;

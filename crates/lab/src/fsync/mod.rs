@@ -10,17 +10,21 @@
 //! 2019 has 64 writers of files from 4 KiB to 500 MB, each written and synced.
 
 mod case;
+pub(crate) mod chapter;
+pub(crate) mod figure;
 mod generator;
 mod mounted;
+mod outcome;
 mod ring;
+pub(crate) mod table;
 mod target;
 mod volume;
 
-pub use crate::outcome::fsync::{FsyncOutcome, Iteration, Mode};
 pub use case::Workload;
+pub use outcome::{FsyncOutcome, Iteration, Mode};
 
-use crate::destination::{Destination, mounted_kind};
 use crate::error::LabError;
+use crate::measure::destination::{Destination, mounted_kind};
 use crate::options::{RunOptions, Size};
 use crate::outcome::Outcome;
 use case::Case;

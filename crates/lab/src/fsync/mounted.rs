@@ -13,7 +13,7 @@ use rustix::fs::{major, minor, syncfs};
 use super::ring::FsyncRing;
 use super::target::{Counters, Target};
 use crate::error::LabError;
-use crate::latency::LatencyRecorder;
+use crate::measure::latency::LatencyRecorder;
 
 /// A directory that the workload makes its own directories in.
 pub(super) struct Mounted {

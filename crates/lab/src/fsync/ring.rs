@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use io_uring::{IoUring, opcode, types};
 
-use crate::latency::LatencyRecorder;
+use crate::measure::latency::LatencyRecorder;
 
 /// Requests in flight. The kernel serves each by a worker thread of its own.
 const DEPTH: usize = 1024;

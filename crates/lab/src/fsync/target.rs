@@ -6,7 +6,7 @@ use std::time::Instant;
 use parking_lot::{Condvar, Mutex};
 
 use crate::error::LabError;
-use crate::latency::LatencyRecorder;
+use crate::measure::latency::LatencyRecorder;
 
 /// A file system. One generator works on all of them.
 pub(super) trait Target: Sync {

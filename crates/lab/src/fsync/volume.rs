@@ -13,8 +13,8 @@ use undercroft_xfs::{Error, OpenFile, Volume};
 
 use super::target::{Answers, Counters, Target};
 use crate::error::LabError;
-use crate::latency::LatencyRecorder;
-use crate::live_image::{self, new_inode, now};
+use crate::measure::latency::LatencyRecorder;
+use crate::measure::live_image::{self, new_inode, now};
 
 /// A live volume with its data in memory.
 pub(super) struct VolumeTarget {

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::outcome::Access;
 use super::work::FileWork;
 use crate::error::LabError;
-use crate::outcome::iops::Access;
-use crate::rate::Window;
-use crate::usage::Usage;
+use crate::measure::rate::Window;
+use crate::measure::usage::Usage;
 
 /// An engine of fio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

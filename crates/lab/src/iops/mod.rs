@@ -8,9 +8,13 @@
 //! Figures to hold beside: SPDK's null device does 10.8 million I/Os a second on one core
 //! (spdk@055de83ac6).
 
+pub(crate) mod chapter;
 mod device;
+pub(crate) mod figure;
 mod file;
 mod fio;
+mod outcome;
+pub(crate) mod table;
 mod variant;
 mod work;
 mod worker;
@@ -18,13 +22,13 @@ mod worker;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use crate::outcome::iops::{Access, IopsOutcome};
+pub use outcome::{Access, IopsOutcome};
 pub use variant::DriverName;
 
 use crate::error::LabError;
+use crate::measure::rate::{Rate, Window};
 use crate::options::RunOptions;
 use crate::outcome::Outcome;
-use crate::rate::{Rate, Window};
 use file::TestFile;
 use variant::Variant;
 use work::FileWork;

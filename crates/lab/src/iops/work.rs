@@ -1,6 +1,6 @@
 //! The I/O done to a device, by us or by fio.
 
-use crate::outcome::iops::Access;
+use super::outcome::Access;
 
 /// Size, place and kind of the I/Os.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,11 +10,11 @@ use undercroft_block::{
 };
 
 use super::device::TestDevice;
+use super::outcome::Access;
 use super::work::FileWork;
-use crate::crew::{Gate, dismiss, muster};
 use crate::error::LabError;
-use crate::outcome::iops::Access;
-use crate::rate::{Window, total};
+use crate::measure::crew::{Gate, dismiss, muster};
+use crate::measure::rate::{Window, total};
 
 /// What all threads of a run do.
 #[derive(Clone, Copy, Debug)]

@@ -4,11 +4,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::case::Case;
+use super::outcome::Operation;
 use super::target::{Directories, Target};
-use crate::crew::{Gate, dismiss, muster};
 use crate::error::LabError;
-use crate::outcome::meta::Operation;
-use crate::usage::Usage;
+use crate::measure::crew::{Gate, dismiss, muster};
+use crate::measure::usage::Usage;
 
 /// What one operation on all files took.
 #[derive(Clone, Copy, Debug)]

@@ -6,16 +6,20 @@
 //! take turns, round after round, so that a disturbance of the machine hits all of them.
 
 mod case;
+pub(crate) mod chapter;
+pub(crate) mod figure;
 mod generator;
 mod mounted;
+mod outcome;
 mod summary;
+pub(crate) mod table;
 mod target;
 mod volume;
 
-pub use crate::outcome::meta::{MetaOutcome, Operation, Speed};
+pub use outcome::{MetaOutcome, Operation, Speed};
 
-use crate::destination::{Destination, mounted_kind};
 use crate::error::LabError;
+use crate::measure::destination::{Destination, mounted_kind};
 use crate::options::RunOptions;
 use crate::outcome::Outcome;
 use case::Case;

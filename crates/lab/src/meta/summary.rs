@@ -2,7 +2,7 @@
 
 use super::case::Case;
 use super::generator::{Phase, Round};
-use crate::outcome::meta::{MetaOutcome, Operation, Speed};
+use super::outcome::{MetaOutcome, Operation, Speed};
 
 /// The outcome of a case.
 pub(super) fn summary(target: String, case: Case, rounds: &[Round]) -> MetaOutcome {

@@ -9,7 +9,7 @@ use undercroft_xfs::{Error, Volume};
 
 use super::target::{Directories, Target};
 use crate::error::LabError;
-use crate::live_image::{self, new_inode, now};
+use crate::measure::live_image::{self, new_inode, now};
 
 /// A live volume.
 pub(super) struct VolumeTarget {

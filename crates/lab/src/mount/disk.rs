@@ -22,8 +22,8 @@ use uuid::Uuid;
 use super::project::Project;
 use super::{Step, Tunables};
 use crate::error::LabError;
-use crate::live_image::new_inode;
-use crate::soundness;
+use crate::measure::live_image::new_inode;
+use crate::measure::soundness;
 
 /// Memory for metadata of a mounted volume, half of the bound that `undercroft mount` has.
 const CACHE_BYTES: usize = 128 << 20;

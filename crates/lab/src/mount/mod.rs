@@ -8,22 +8,26 @@
 //! All disks do a step at the same time, and all have done it before the next begins. Each step
 //! mounts and unmounts, as in the source. What was built has to run, and each volume is checked.
 
+pub(crate) mod chapter;
 mod disk;
+pub(crate) mod figure;
+mod outcome;
 mod project;
+pub(crate) mod table;
 
 use std::path::{Path, PathBuf};
 use std::thread;
 
 use undercroft_block::Statistics;
 
-pub use crate::outcome::mount::{MountOutcome, Step, StepTimes, Tunables};
+pub use outcome::{MountOutcome, Step, StepTimes, Tunables};
 
-use crate::cpus::usable_cpus;
-use crate::crew::{Gate, dismiss, muster};
 use crate::error::LabError;
+use crate::measure::cpus::usable_cpus;
+use crate::measure::crew::{Gate, dismiss, muster};
+use crate::measure::scratch::{Scratch, lasting};
 use crate::options::RunOptions;
 use crate::outcome::Outcome;
-use crate::scratch::{Scratch, lasting};
 use disk::{Disk, Series};
 use project::Project;
 

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use super::{JOBS, Source};
 use crate::error::LabError;
-use crate::random::stream;
+use crate::measure::random::stream;
 
 /// Functions of a generated file, each in a header of its own.
 const FUNCTIONS: usize = 30;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::spread::Spread;
+use super::spread::Spread;
 
 /// Resamples of a bootstrap.
 const RESAMPLES: usize = 2000;

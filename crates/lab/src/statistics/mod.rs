@@ -2,6 +2,8 @@
 
 mod estimate;
 mod rule;
+mod spread;
 
 pub(crate) use estimate::Estimate;
 pub(crate) use rule::{Rule, Verdict};
+pub use spread::Spread;

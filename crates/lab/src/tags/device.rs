@@ -16,7 +16,7 @@ use crossbeam_utils::CachePadded;
 use parking_lot::{Condvar, Mutex};
 use undercroft_tags::{Tag, TagSet};
 
-use crate::latency::LatencyRecorder;
+use crate::measure::latency::LatencyRecorder;
 
 /// Largest command in bytes that does not queue for the channel.
 const SLIPS_IN: u64 = 4096;

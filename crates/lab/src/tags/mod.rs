@@ -5,20 +5,24 @@
 //! shares (Busch, lore Zljl3kAfL0WfFkoZ@kbusch-mbp), and the herd that exclusive waits ended (Linux
 //! commit 4e5dff41be7b).
 
+pub(crate) mod chapters;
 mod device;
+pub(crate) mod figure;
+mod outcome;
 mod run;
+pub(crate) mod table;
 mod worker;
 
 use std::num::NonZeroU64;
 use std::time::Duration;
 
-pub use crate::outcome::tags::{PolicyName, TagsOutcome, Waiters};
+pub use outcome::{PolicyName, TagsOutcome, Waiters};
 
 use crate::error::LabError;
-use crate::latency::LatencyRecorder;
+use crate::measure::latency::LatencyRecorder;
+use crate::measure::rate::{Rate, Window, per};
 use crate::options::RunOptions;
 use crate::outcome::Outcome;
-use crate::rate::{Rate, Window, per};
 use device::Service;
 use run::{Class, Counts, Measured, Setup};
 

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use undercroft_tags::{Statistics, TagSet, User, WakePolicy};
 
 use super::device::{Device, Owner, Service};
+use super::outcome::{PolicyName, Waiters};
 use super::worker::{Job, TaskOwner, ThreadOwner, run_tasks, run_thread};
-use crate::crew::{Gate, dismiss, muster};
 use crate::error::LabError;
-use crate::latency::LatencyRecorder;
-use crate::outcome::tags::{PolicyName, Waiters};
-use crate::rate::WARM_UP;
-use crate::usage::Usage;
+use crate::measure::crew::{Gate, dismiss, muster};
+use crate::measure::latency::LatencyRecorder;
+use crate::measure::rate::WARM_UP;
+use crate::measure::usage::Usage;
 
 /// Most lanes of the device: as many interrupts as the largest desktops share among their CPUs.
 const MAX_LANES: usize = 4;

@@ -11,10 +11,10 @@ use undercroft_block::{
     Bio, BlockDevice, Buffer, CompletionQueue, Plug, PlugThreshold, SECTOR_SIZE, Sector, Segment,
 };
 
-use crate::crew::{Gate, dismiss, muster};
 use crate::error::LabError;
-use crate::latency::LatencyRecorder;
-use crate::rate::{Window, total};
+use crate::measure::crew::{Gate, dismiss, muster};
+use crate::measure::latency::LatencyRecorder;
+use crate::measure::rate::{Window, total};
 use crate::unplug::disk::PluggedDisk;
 
 /// Bytes of a database page.

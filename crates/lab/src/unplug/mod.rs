@@ -11,8 +11,12 @@
 //! and a commit that appends 4 KiB to a log and waits for it; every fourth transaction leaves a
 //! dirty page to be written without waiting. The disks are null devices.
 
+pub(crate) mod chapter;
 mod disk;
+pub(crate) mod figure;
 mod mix;
+mod outcome;
+pub(crate) mod table;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,13 +24,13 @@ use std::time::Duration;
 use undercroft_block::stack::Linear;
 use undercroft_block::{BlockDevice, Drive, Leaf, NullOptions, OverlapOrder, QueueOptions};
 
-pub use crate::outcome::unplug::{UnplugOutcome, Variant};
+pub use outcome::{UnplugOutcome, Variant};
 
 use crate::error::LabError;
-use crate::latency::LatencyRecorder;
+use crate::measure::latency::LatencyRecorder;
+use crate::measure::rate::{Rate, Window, per};
 use crate::options::RunOptions;
 use crate::outcome::Outcome;
-use crate::rate::{Rate, Window, per};
 use disk::{PluggedDisk, UnplugMode, UnplugTimer};
 use mix::{Measured, Mix};
 

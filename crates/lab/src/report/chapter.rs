@@ -1,0 +1,94 @@
+//! Chapters of the report: an experiment each, published beside measured.
+
+use crate::outcome::Outcome;
+use crate::record::Record;
+use crate::report::blocks::Blocks;
+use crate::statistics::{Estimate, Rule, Verdict};
+use crate::{affinity, alloc, fsync, iops, meta, mount, tags, unplug};
+
+/// One experiment.
+pub(crate) struct Chapter<'a> {
+    /// Names it in links.
+    pub(crate) id: &'static str,
+    pub(crate) title: &'static str,
+    /// Two sentences that a student understands.
+    pub(crate) question: &'static str,
+    /// Author, place, year and machine of the source; empty where there is none.
+    pub(crate) source: &'static str,
+    /// Figures of the source.
+    pub(crate) published: Blocks,
+    /// What should be alike, the one for the overview first.
+    pub(crate) findings: Vec<Finding>,
+    /// What differs from the source, and why.
+    pub(crate) differs: &'static str,
+    /// Records that it rests on, a session each.
+    pub(crate) sections: Vec<&'a [Record]>,
+}
+
+/// A claim, the rule that decides on it, and figures.
+pub(crate) struct Finding {
+    pub(crate) claim: String,
+    pub(crate) rule: Rule,
+    /// The published figure, in words; empty where there is none.
+    pub(crate) published: String,
+    /// Figures that the rule is about, each with a name.
+    pub(crate) measured: Vec<(String, Estimate)>,
+}
+
+impl Finding {
+    pub(crate) fn verdict(&self) -> Verdict {
+        self.rule.judge_all(self.measured.iter().map(|(_, estimate)| estimate))
+    }
+}
+
+/// All chapters on `records`, in the order of the report.
+pub(crate) fn all(records: &[Record]) -> Vec<Chapter<'_>> {
+    vec![
+        tags::chapters::depth(records),
+        tags::chapters::shared(records),
+        tags::chapters::herd(records),
+        tags::chapters::variability(records),
+        tags::chapters::fairness(records),
+        unplug::chapter::chapter(records),
+        affinity::chapter::large(records),
+        affinity::chapter::cached(records),
+        mount::chapter::chapter(records),
+        alloc::chapter::clean(records),
+        alloc::chapter::random(records),
+        alloc::chapter::single(records),
+        fsync::chapter::chapter(records),
+        meta::chapter::chapter(records),
+        iops::chapter::chapter(records),
+    ]
+}
+
+/// The records that are wanted, of the newest session that has any: variants in it took turns.
+pub(crate) fn newest(records: &[Record], wanted: impl Fn(&Outcome) -> bool) -> Vec<&[Record]> {
+    let every = every(records, wanted);
+    let Some(last) = every.last().map(|section| &section[0].session) else { return every };
+    every.iter().copied().filter(|section| section[0].session == *last).collect()
+}
+
+/// The records that are wanted, in sections of neighbours of one session, the oldest first.
+pub(crate) fn every(records: &[Record], wanted: impl Fn(&Outcome) -> bool) -> Vec<&[Record]> {
+    sections(records, &wanted)
+}
+
+/// As [`every`]: one copy for all chapters.
+fn sections<'a>(records: &'a [Record], wanted: &dyn Fn(&Outcome) -> bool) -> Vec<&'a [Record]> {
+    let alike =
+        |a: &Record, b: &Record| a.session == b.session && wanted(&a.outcome) == wanted(&b.outcome);
+    let sections = records.chunk_by(alike);
+    let mut found: Vec<&[Record]> =
+        sections.filter(|section| wanted(&section[0].outcome)).collect();
+    found.sort_by_key(|section| section[0].session.started);
+    found
+}
+
+/// Outcomes of these sections.
+pub(crate) fn outcomes<'a, T>(
+    sections: &[&'a [Record]],
+    of: impl Fn(&'a Outcome) -> Option<&'a T>,
+) -> Vec<&'a T> {
+    sections.iter().flat_map(|section| section.iter()).filter_map(|one| of(&one.outcome)).collect()
+}

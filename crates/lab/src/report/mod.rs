@@ -1,0 +1,9 @@
+//! Reports of records: tables, plots, and a page with a chapter for each experiment.
+
+pub(crate) mod blocks;
+pub(crate) mod chapter;
+pub(crate) mod comparison;
+pub(crate) mod number;
+pub(crate) mod page;
+pub(crate) mod plot;
+pub(crate) mod tables;
