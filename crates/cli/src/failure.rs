@@ -5,6 +5,7 @@ use std::io;
 use undercroft_fs::PathError;
 use undercroft_image::pack::PackError;
 use undercroft_image::unpack::UnpackError;
+#[cfg(feature = "lab")]
 use undercroft_lab::LabError;
 use undercroft_xfs::Error;
 use undercroft_xfs::mkfs::MkfsError;
@@ -139,10 +140,18 @@ impl Failure {
             }
         } else if let Some(UnpackError::Volume { path, .. }) = cause.downcast_ref() {
             self.add_path(path);
-        } else if let Some(LabError::Format(_)) = cause.downcast_ref() {
-            self.wrong_usage();
-        } else if let Some(LabError::Volume(error)) = cause.downcast_ref() {
-            self.add_error(error);
+        } else {
+            #[cfg(feature = "lab")]
+            self.add_experiment(cause);
+        }
+    }
+
+    #[cfg(feature = "lab")]
+    fn add_experiment(&mut self, cause: &(dyn std::error::Error + 'static)) {
+        match cause.downcast_ref() {
+            Some(LabError::Format(_)) => self.wrong_usage(),
+            Some(LabError::Volume(error)) => self.add_error(error),
+            _ => {}
         }
     }
 

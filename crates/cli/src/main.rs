@@ -3,20 +3,22 @@
 //! Each subcommand is a file in `commands`: its arguments, whose comments are the help, and one
 //! function. Shared parts are here: values of options ([`value`], [`owner`], [`rule_options`]), the
 //! choice of a volume inside an image ([`image`]), any tree ([`tree`]), work on an open volume
-//! ([`session`]), lines that are typed ([`line_editor`]) and their words ([`words`]), the format of a new volume
-//! ([`format_options`]), a disk around it ([`disk_options`], [`disk_report`]), words for numbers
-//! ([`text`]), the output of `--stats` ([`stats`]), standard output ([`standard_output`]), the names
-//! that `mount(8)` and `fsck(8)` use ([`helper`]), arguments of commands ([`late`]), and how a run ends ([`report`], [`failure`], [`remedy`]).
+//! ([`session`]), lines that are typed ([`line_editor`]) and their words ([`shell_words`]), the format of
+//! a new volume ([`format_options`]), a disk around it ([`disk_options`], [`disk_report`]), words for
+//! numbers ([`text`]), the output of `--stats` ([`stats`]), standard output ([`standard_output`]), the
+//! forms in which `mount(8)` and `fsck(8)` call the command ([`invocation`]), arguments that are put
+//! together when they are needed ([`deferred`]), and how a run ends ([`report`], [`failure`],
+//! [`remedy`]).
 
 mod child;
 mod commands;
+mod deferred;
 mod disk_options;
 mod disk_report;
 mod failure;
 mod format_options;
-mod helper;
 mod image;
-mod late;
+mod invocation;
 mod line_editor;
 mod mounts;
 mod output_file;
@@ -26,17 +28,17 @@ mod remedy;
 mod report;
 mod rule_options;
 mod session;
+mod shell_words;
 mod standard_output;
 mod stats;
 mod text;
 mod tree;
 mod value;
-mod words;
 
 use clap::{CommandFactory, Parser};
 use commands::Cli;
 use failure::Usage;
-use helper::Run;
+use invocation::Invocation;
 use mimalloc::MiMalloc;
 use nix::sys::signal::{SigSet, Signal};
 use std::ffi::{OsStr, OsString};
@@ -60,13 +62,14 @@ fn main() -> ExitCode {
     let json = options.any(|argument| argument == "--json");
     let is_command = |word: &OsStr| Cli::command().find_subcommand(word).is_some();
     let is_root = rustix::process::geteuid().is_root();
-    let (arguments, is_helper) = match helper::arguments(std::env::args_os(), is_command, is_root) {
-        Run::Command(arguments) => (arguments, false),
-        Run::Mount(arguments) => (arguments, true),
-        Run::Nothing => return ExitCode::SUCCESS,
-    };
-    late::called(arguments.get(1).map(OsString::as_os_str));
-    let own = is_helper.then_some(helper::WRONG_USAGE);
+    let (arguments, is_mount_helper) =
+        match invocation::arguments(std::env::args_os(), is_command, is_root) {
+            Invocation::Command(arguments) => (arguments, false),
+            Invocation::Mount(arguments) => (arguments, true),
+            Invocation::Nothing => return ExitCode::SUCCESS,
+        };
+    deferred::called(arguments.get(1).map(OsString::as_os_str));
+    let own = is_mount_helper.then_some(invocation::WRONG_USAGE);
     let usage_status = own.or_else(|| commands::usage_status(&arguments));
     let cli = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
@@ -80,9 +83,9 @@ fn main() -> ExitCode {
         Ok(outcome) => outcome.into(),
         Err(error) => {
             let status = report::failure(&error, json);
-            let own = is_helper.then(|| match error.downcast_ref::<Usage>() {
-                Some(_) => helper::WRONG_USAGE,
-                None => helper::NOT_MOUNTED,
+            let own = is_mount_helper.then(|| match error.downcast_ref::<Usage>() {
+                Some(_) => invocation::WRONG_USAGE,
+                None => invocation::NOT_MOUNTED,
             });
             own.or_else(|| cli.failure_status()).map_or(status, ExitCode::from)
         }

@@ -41,7 +41,7 @@ pub use calibration::calibrate;
 pub use error::LabError;
 pub use machine::Machine;
 pub use measure::destination::Destination;
-pub use measure::histogram::{Line, lines};
+pub use measure::histogram::Line;
 pub use measure::latency::{Latency, LatencyRecorder};
 pub use measure::rate::Rate;
 pub use measure::scratch::Scratch;

@@ -21,6 +21,7 @@ mod getacl;
 mod getxattr;
 mod grow;
 mod info;
+#[cfg(feature = "lab")]
 mod lab;
 mod label;
 mod ln;
@@ -52,8 +53,8 @@ mod truncate;
 mod unmount;
 mod verb;
 
+use crate::deferred::Deferred;
 use crate::image::ImageArgs;
-use crate::late::Late;
 use crate::report::Outcome;
 use crate::standard_output::StandardOutput;
 use anyhow::{Result, anyhow};
@@ -92,39 +93,42 @@ Exit status: 0 done; 1 it failed, or `check` found faults; 2 wrong usage, a valu
 
 /// The examples, of commands that there are.
 fn examples() -> String {
-    let is_there =
-        |line: &&str| cfg!(feature = "network") || !line.starts_with("  undercroft serve ");
+    let is_there = |line: &&str| {
+        (cfg!(feature = "network") || !line.starts_with("  undercroft serve "))
+            && (cfg!(feature = "lab") || !line.starts_with("  undercroft lab "))
+    };
     EXAMPLES.split_inclusive('\n').filter(is_there).collect()
 }
 
 #[derive(Subcommand)]
 enum Command {
-    Build(Late<build::Args>),
-    Mkfs(Late<mkfs::Args>),
-    Info(Late<info::Args>),
+    Build(Deferred<build::Args>),
+    Mkfs(Deferred<mkfs::Args>),
+    Info(Deferred<info::Args>),
     #[command(flatten)]
     Verb(Box<OnImage>),
-    Shell(Late<shell::Args>),
-    Mount(Late<mount::Args>),
-    Unmount(Late<unmount::Args>),
-    Status(Late<status::Args>),
+    Shell(Deferred<shell::Args>),
+    Mount(Deferred<mount::Args>),
+    Unmount(Deferred<unmount::Args>),
+    Status(Deferred<status::Args>),
     #[cfg(feature = "network")]
-    Serve(Late<serve::Args>),
-    Extract(Late<extract::Args>),
-    Describe(Late<describe::Args>),
-    Diff(Late<diff::Args>),
-    Check(Late<check::Args>),
-    Replay(Late<replay::Args>),
-    Fsck(Late<fsck::Args>),
-    Resync(Late<resync::Args>),
-    Grow(Late<grow::Args>),
-    Shrink(Late<shrink::Args>),
-    Minimise(Late<minimise::Args>),
-    Set(Late<set::Args>),
-    Frag(Late<frag::Args>),
-    Lab(Late<lab::Args>),
-    Completions(Late<completions::Args>),
-    Man(Late<man::Args>),
+    Serve(Deferred<serve::Args>),
+    Extract(Deferred<extract::Args>),
+    Describe(Deferred<describe::Args>),
+    Diff(Deferred<diff::Args>),
+    Check(Deferred<check::Args>),
+    Replay(Deferred<replay::Args>),
+    Fsck(Deferred<fsck::Args>),
+    Resync(Deferred<resync::Args>),
+    Grow(Deferred<grow::Args>),
+    Shrink(Deferred<shrink::Args>),
+    Minimise(Deferred<minimise::Args>),
+    Set(Deferred<set::Args>),
+    Frag(Deferred<frag::Args>),
+    #[cfg(feature = "lab")]
+    Lab(Deferred<lab::Args>),
+    Completions(Deferred<completions::Args>),
+    Man(Deferred<man::Args>),
 }
 
 impl Command {
@@ -151,9 +155,10 @@ impl Command {
             | Self::Status(_)
             | Self::Describe(_)
             | Self::Resync(_)
-            | Self::Lab(_)
             | Self::Completions(_)
             | Self::Man(_) => None,
+            #[cfg(feature = "lab")]
+            Self::Lab(_) => None,
             #[cfg(feature = "network")]
             Self::Serve(_) => None,
         }
@@ -226,6 +231,7 @@ fn dispatch(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Minimise(args) => minimise::run(args, out),
         Command::Set(args) => set::run(args, out),
         Command::Frag(args) => frag::run(args, out),
+        #[cfg(feature = "lab")]
         Command::Lab(args) => lab::run(args, out),
         Command::Completions(args) => completions::run(args, Cli::command(), out),
         Command::Man(args) => man::run(args, Cli::command(), out),

@@ -9,7 +9,7 @@ use crate::image::ImageArgs;
 use crate::line_editor::LineEditor;
 use crate::report::{self, Outcome};
 use crate::session::Session;
-use crate::words::{self, Unfinished};
+use crate::shell_words::{self, Unfinished};
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser};
 use serde::Serialize;
@@ -117,7 +117,7 @@ impl Shell<'_> {
         while read_line(&mut line)? {
             number += 1;
             let first = number;
-            while words::split(&line) == Err(Unfinished::Backslash) {
+            while shell_words::split(&line) == Err(Unfinished::Backslash) {
                 line.push(b'\n');
                 if !read_line(&mut line)? {
                     line.pop();
@@ -166,7 +166,7 @@ impl Shell<'_> {
 
     /// Runs the line of a number.
     fn line(&self, number: u64, line: &[u8], out: &mut dyn Write) -> Result<(Next, Outcome)> {
-        let mut words = words::split(line).map_err(|unfinished| match unfinished {
+        let mut words = shell_words::split(line).map_err(|unfinished| match unfinished {
             Unfinished::Quotation => Usage("a quotation mark is left open".into()),
             Unfinished::Backslash => Usage("nothing follows the backslash at the end".into()),
         })?;

@@ -1,8 +1,8 @@
 //! Commands on an open volume: the same on the command line, behind the name of an image, and in a
 //! shell. The table is in one place, the macro `verbs`.
 
+use crate::deferred;
 use crate::image::ImageArgs;
-use crate::late;
 use crate::report::Outcome;
 use crate::session::Session;
 use anyhow::Result;
@@ -34,7 +34,7 @@ pub(crate) struct On<V> {
 impl<V: Args> Args for On<V> {
     // The verb comes last: the help is its own.
     fn augment_args(command: Command) -> Command {
-        late::augment(command, |command| V::augment_args(ImageArgs::augment_args(command)))
+        deferred::augment(command, |command| V::augment_args(ImageArgs::augment_args(command)))
     }
 
     fn augment_args_for_update(command: Command) -> Command {

@@ -7,7 +7,7 @@ pub(crate) mod table;
 use std::hint::black_box;
 use std::time::Instant;
 
-pub use outcome::CalibrationOutcome;
+pub(crate) use outcome::CalibrationOutcome;
 
 use crate::outcome::Outcome;
 

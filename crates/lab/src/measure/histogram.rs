@@ -17,7 +17,7 @@ pub struct Line {
 }
 
 /// The buckets that are not empty.
-pub fn lines(buckets: impl IntoIterator<Item = Bucket>) -> Vec<Line> {
+pub(crate) fn lines(buckets: impl IntoIterator<Item = Bucket>) -> Vec<Line> {
     let line = |Bucket { from, to, count, sum }| Line { from, to, count, blocks: sum };
     buckets.into_iter().filter(|bucket| bucket.count > 0).map(line).collect()
 }

@@ -13,7 +13,7 @@ const COMMAND: &str = "undercroft";
 
 /// What is to be run.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Run {
+pub(crate) enum Invocation {
     /// The command with these arguments, its name among them.
     Command(Vec<OsString>),
     /// The same, for mount(8), which has its own exit statuses.
@@ -33,13 +33,13 @@ pub(crate) fn arguments(
     arguments: impl IntoIterator<Item = OsString>,
     is_command: impl Fn(&OsStr) -> bool,
     is_root: bool,
-) -> Run {
+) -> Invocation {
     let all: Vec<OsString> = arguments.into_iter().collect();
     let name = all.first().and_then(|name| Path::new(name).file_name());
     let is_helper = name.is_some_and(|name| name.as_bytes().starts_with(b"mount."));
     if name.is_some_and(|name| name == "fsck.undercroft") {
         let given = all.into_iter().skip(1);
-        return Run::Command(
+        return Invocation::Command(
             [COMMAND, "fsck"].map(OsString::from).into_iter().chain(given).collect(),
         );
     }
@@ -51,13 +51,13 @@ pub(crate) fn arguments(
     };
     if is_helper || is_short {
         // mount(8) does not pass on what is its default; `mount.fuse` does.
-        helper(all, is_helper && is_root)
+        of_helper(all, is_helper && is_root)
     } else {
-        Run::Command(all)
+        Invocation::Command(all)
     }
 }
 
-fn helper(all: Vec<OsString>, is_privileged: bool) -> Run {
+fn of_helper(all: Vec<OsString>, is_privileged: bool) -> Invocation {
     let mut given = all.into_iter().skip(1);
     let mut command = [COMMAND, "mount"].map(OsString::from).to_vec();
     if is_privileged {
@@ -71,7 +71,7 @@ fn helper(all: Vec<OsString>, is_privileged: bool) -> Run {
                 if !flags.is_empty() && flags.iter().all(|f| b"sfnv".contains(f)) =>
             {
                 if flags.contains(&b'f') {
-                    return Run::Nothing;
+                    return Invocation::Nothing;
                 }
                 is_sloppy |= flags.contains(&b's');
             }
@@ -86,23 +86,23 @@ fn helper(all: Vec<OsString>, is_privileged: bool) -> Run {
         // In front: it counts for what is behind it.
         command.splice(2..2, ["-o", "sloppy"].map(OsString::from));
     }
-    Run::Mount(command)
+    Invocation::Mount(command)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn run(line: &str) -> Run {
+    fn run(line: &str) -> Invocation {
         arguments(line.split(' ').map(OsString::from), |word| word == "ls", true)
     }
 
-    fn command(line: &str) -> Run {
-        Run::Command(line.split(' ').map(OsString::from).collect())
+    fn command(line: &str) -> Invocation {
+        Invocation::Command(line.split(' ').map(OsString::from).collect())
     }
 
-    fn mount(line: &str) -> Run {
-        Run::Mount(line.split(' ').map(OsString::from).collect())
+    fn mount(line: &str) -> Invocation {
+        Invocation::Mount(line.split(' ').map(OsString::from).collect())
     }
 
     #[test]
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(run(form), mount("undercroft mount -o sloppy -o dev,suid disk.img /mnt"));
         let form = "undercroft disk.img /mnt -o rw";
         assert_eq!(run(form), mount("undercroft mount disk.img /mnt -o rw"));
-        assert_eq!(run("mount.fuse.undercroft disk.img /mnt -sf"), Run::Nothing);
+        assert_eq!(run("mount.fuse.undercroft disk.img /mnt -sf"), Invocation::Nothing);
     }
 
     #[test]

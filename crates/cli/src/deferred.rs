@@ -27,9 +27,9 @@ pub(crate) fn augment(command: Command, arguments: fn(Command) -> Command) -> Co
 }
 
 /// Arguments of a command of the program.
-pub(crate) struct Late<T>(Box<T>);
+pub(crate) struct Deferred<T>(Box<T>);
 
-impl<T> Deref for Late<T> {
+impl<T> Deref for Deferred<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -37,7 +37,7 @@ impl<T> Deref for Late<T> {
     }
 }
 
-impl<T: Args> Args for Late<T> {
+impl<T: Args> Args for Deferred<T> {
     fn augment_args(command: Command) -> Command {
         augment(command, T::augment_args)
     }
@@ -47,7 +47,7 @@ impl<T: Args> Args for Late<T> {
     }
 }
 
-impl<T: FromArgMatches> FromArgMatches for Late<T> {
+impl<T: FromArgMatches> FromArgMatches for Deferred<T> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         Ok(Self(Box::new(T::from_arg_matches(matches)?)))
     }

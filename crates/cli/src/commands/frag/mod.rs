@@ -1,16 +1,16 @@
 //! `undercroft frag`.
 
+#[cfg(feature = "lab")]
+mod pictures;
+
 use crate::image::ImageArgs;
-use crate::output_file;
 use crate::report::{self, Outcome};
 use anyhow::Result;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
-use undercroft_lab::{Line, layout_map, layout_page, lines};
-use undercroft_xfs::frag::{self, Layout, Selection};
+use undercroft_xfs::frag::{self, Bucket, Layout, Selection};
 
 /// Show how files and free space are laid out.
 ///
@@ -19,7 +19,6 @@ use undercroft_xfs::frag::{self, Layout, Selection};
 /// Distances and lengths are in blocks. The last line of the distances is the size of an allocation
 /// group: extents in another group.
 #[derive(clap::Args)]
-#[group(id = "file", multiple = true, args = ["map", "html"])]
 pub(super) struct Args {
     #[command(flatten)]
     pub(super) image: ImageArgs,
@@ -36,17 +35,24 @@ pub(super) struct Args {
     #[arg(long)]
     pub(super) json: bool,
 
-    /// Write a picture of the volume to this file, as SVG.
-    #[arg(long, value_name = "FILE")]
-    map: Option<PathBuf>,
+    #[cfg(feature = "lab")]
+    #[command(flatten)]
+    pictures: pictures::PictureArgs,
+}
 
-    /// Write a page with the picture and histograms to this file: HTML without scripts.
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+/// Extents whose length or distance is between two numbers of blocks.
+#[derive(PartialEq, Serialize)]
+struct Line {
+    from: u64,
+    to: u64,
+    count: u64,
+    blocks: u64,
+}
 
-    /// Replace the files of --map and --html if they are there.
-    #[arg(long, requires = "file")]
-    force: bool,
+/// The buckets that are not empty.
+fn lines(buckets: impl IntoIterator<Item = Bucket>) -> Vec<Line> {
+    let line = |Bucket { from, to, count, sum }| Line { from, to, count, blocks: sum };
+    buckets.into_iter().filter(|bucket| bucket.count > 0).map(line).collect()
 }
 
 /// The layout as JSON.
@@ -75,9 +81,8 @@ struct Json {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    for path in args.map.iter().chain(&args.html) {
-        output_file::check(path, args.force)?;
-    }
+    #[cfg(feature = "lab")]
+    args.pictures.check()?;
     let volume = args.image.open()?;
     let selection = if args.all { Selection::Everything } else { Selection::Files };
     let path = args.below.as_ref().map(|path| path.as_bytes());
@@ -91,15 +96,8 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             })
         })
         .map_err(|error| args.image.explain(error.into()))?;
-    let name = args.image.name();
-    let name = Path::new(&name).file_name().unwrap_or_default().to_string_lossy();
-    if let Some(path) = &args.map {
-        output_file::write(path, layout_map(&name, &layout).as_bytes(), args.force)?;
-    }
-    if let Some(path) = &args.html {
-        let page = layout_page(&name, words(selection), &layout);
-        output_file::write(path, page.as_bytes(), args.force)?;
-    }
+    #[cfg(feature = "lab")]
+    args.pictures.write(&args.image.name(), words(selection), &layout)?;
     let report = json(&layout, selection, volume.geometry().ag_blocks, volume.geometry().block_log);
     if args.json {
         report::json_line(out, &report)?;
