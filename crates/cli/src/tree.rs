@@ -9,10 +9,10 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use undercroft_block::stack::{Description, NetworkLeaf};
 use undercroft_image::unpack::VolumeSource;
-use undercroft_source::{FOREIGN_HEAD, Options, Source, SourceSpec, recognise};
+use undercroft_source::{FOREIGN_HEAD, Source, SourceOptions, SourceSpec, recognise};
 
 /// Opens a tree: a volume where there is one, else a source. `part` is for volumes.
-pub(crate) fn open(text: &OsStr, part: Part, options: &Options) -> Result<Box<dyn Source>> {
+pub(crate) fn open(text: &OsStr, part: Part, options: &SourceOptions) -> Result<Box<dyn Source>> {
     let spec = SourceSpec::from(PathBuf::from(text));
     let is_volume = match &spec {
         SourceSpec::Path(path) => is_device(path, part != Part::default())
@@ -20,7 +20,7 @@ pub(crate) fn open(text: &OsStr, part: Part, options: &Options) -> Result<Box<dy
         _ => false,
     };
     if !is_volume {
-        return Ok(undercroft_source::open(&spec, options)?);
+        return Ok(undercroft_source::open(&spec, options)?.source);
     }
     let path = Path::new(text);
     let image =

@@ -15,7 +15,7 @@ use undercroft_image::pack::{self, PackOptions};
 use undercroft_image::unpack::VolumeSource;
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Scratch, kernel, odd, populate};
-use undercroft_source::{Exclude, Options, Source, SourceSpec, open};
+use undercroft_source::{Exclude, Options, Source, SourceOptions, SourceSpec, open};
 use undercroft_xfs::Volume;
 
 const MIB: u64 = 1 << 20;
@@ -27,7 +27,7 @@ fn volume(image: &Path) -> Box<dyn Source> {
 
 fn sorted(path: &Path) -> Box<dyn Source> {
     let options = Options { sorted: true, ..Options::default() };
-    open(&SourceSpec::Path(path.to_owned()), &options).unwrap()
+    open(&SourceSpec::Path(path.to_owned()), &options.into()).unwrap().source
 }
 
 fn compare(
@@ -330,7 +330,8 @@ fn sources_that_are_not_sorted_are_refused() {
     let (home, left, _) = trees("touch b a", "true");
     let archive = home.path().join("archive.tar");
     shell(&left, &format!("tar -cf {} b a", archive.display()));
-    let mut unsorted = open(&SourceSpec::Path(archive.clone()), &Options::default()).unwrap();
+    let archive_only = SourceSpec::Path(archive.clone());
+    let mut unsorted = open(&archive_only, &SourceOptions::default()).unwrap().source;
     let mut other = sorted(&left);
     let options = DiffOptions::default();
     let result =

@@ -1,10 +1,5 @@
-//! Errors of opening a source.
+//! Errors of any source.
 
-use crate::description::DescriptionError;
-use crate::directory::DirectoryError;
-use crate::oci::ImageError;
-use crate::rules::RuleError;
-use crate::tar::TarError;
 use std::error::Error;
 use std::io;
 use std::path::PathBuf;
@@ -20,25 +15,6 @@ pub enum SourceError {
         path: PathBuf,
         /// Why not.
         source: io::Error,
-    },
-    /// The directory is an image in a form that is not read.
-    #[error(
-        "{} is a container image as skopeo keeps it in dir:, which is not read; make a layout of it (skopeo copy dir:DIR oci:LAYOUT), or take its files as they are with dir:{}",
-        path.display(), path.display()
-    )]
-    SkopeoDirectory {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// Owners and devices are those that fakeroot makes up, in a library that is not asked here: the
-    /// system is called without it.
-    #[error(
-        "{}: owners and devices that fakeroot (FAKEROOTKEY is set) makes up are not seen in a directory; have tar read it and take the stream (tar -C DIR -c . to standard output), or leave FAKEROOTKEY out (env -u FAKEROOTKEY) if the real ones will do",
-        path.display()
-    )]
-    Fakeroot {
-        /// The directory.
-        path: PathBuf,
     },
     /// An exclude pattern is no valid glob.
     #[error("exclude pattern {pattern:?} is not a valid glob: {source}")]
@@ -67,43 +43,14 @@ pub enum SourceError {
     /// A restart was asked for without a scan that came to its end.
     #[error("the source can be read again only after it was scanned")]
     NotScanned,
-    /// A directory tree cannot be read.
+    /// What is wrong with a source of its kind, by the error of that kind: of a directory
+    /// ([`FileError`](crate::FileError)), an archive ([`TarError`](crate::tar::TarError)), rules, or a
+    /// source of another crate.
     #[error(transparent)]
-    Directory(#[from] DirectoryError),
-    /// A description is wrong, or does not fit its contents.
-    #[error(transparent)]
-    Description(#[from] Box<DescriptionError>),
-    /// Contents were named for a source that has its own.
-    #[error(
-        "{0} has contents of its own; --contents is for descriptions: mtree:FILE, composefs:FILE or proto:FILE"
-    )]
-    NoDescription(String),
-    /// A container image is damaged, or not the one that is wanted.
-    #[error(transparent)]
-    Image(#[from] Box<ImageError>),
-    /// A source is no container image, and should be one.
-    #[error(
-        "{0} is no container image; name one by oci:DIR, oci-archive:FILE or docker-archive:FILE"
-    )]
-    NotAnImage(String),
-    /// An archive is damaged, or holds what cannot be packed.
-    #[error(transparent)]
-    Tar(#[from] Box<TarError>),
-    /// A volume, which is a source of another crate, cannot be read.
-    #[error(transparent)]
-    Volume(Box<dyn Error + Send + Sync>),
+    Fault(Box<dyn Error + Send + Sync>),
     /// An archive that is to be sorted has more entries than can be counted.
     #[error("the archive has more than {} entries, which cannot be sorted", u32::MAX)]
     Entries,
-    /// Rules are wrong, or do not fit the tree.
-    #[error(transparent)]
-    Rule(Box<RuleError>),
-}
-
-impl From<RuleError> for SourceError {
-    fn from(error: RuleError) -> Self {
-        Self::Rule(Box::new(error))
-    }
 }
 
 /// What to do about a source that does not open; of what this program cannot do, the cause tells.

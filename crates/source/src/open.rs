@@ -3,15 +3,17 @@
 use crate::description::{DescriptionOptions, DescriptionSource, DescriptionSpec};
 use crate::directory::DirectorySource;
 use crate::error::SourceError;
-use crate::oci::{self, ImageSource, ImageSpec, SortedArchive};
+use crate::oci::{self, ImageOptions, ImageReport, ImageSource, ImageSpec};
 use crate::options::Options;
-use crate::rules::RuledSource;
+use crate::rules::{RuledSource, Rules};
+use crate::sorted::SortedArchive;
 use crate::source::Source;
 use crate::tar::TarSource;
 use std::ffi::OsStr;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Which tree to pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -83,64 +85,179 @@ impl fmt::Display for SourceSpec {
     }
 }
 
+/// How to open a source.
+#[derive(Debug, Clone, Default)]
+pub struct SourceOptions {
+    /// How to read it, of whichever kind it is.
+    pub reading: Options,
+    /// What to add, and what to change.
+    pub rules: Arc<Rules>,
+    /// How to read it if it is a container image.
+    pub image: ImageOptions,
+    /// How to read it if it is a description.
+    pub description: DescriptionOptions,
+}
+
+impl From<Options> for SourceOptions {
+    fn from(reading: Options) -> Self {
+        Self { reading, ..Self::default() }
+    }
+}
+
+/// A source that was opened.
+pub struct Opened {
+    /// The source.
+    pub source: Box<dyn Source>,
+    /// The container image that it is, if it is one.
+    pub image: Option<ImageReport>,
+}
+
+impl Opened {
+    fn image(source: ImageSource) -> Self {
+        let image = Some(source.report().clone());
+        Self { source: Box::new(source), image }
+    }
+
+    fn tree(source: impl Source + 'static) -> Self {
+        Self { source: Box::new(source), image: None }
+    }
+
+    /// An archive in its own order; or sorted, as one is of which something is left out: its data is
+    /// taken by its place, so that what is left out is not read, and a file may have its data at such a
+    /// name.
+    fn archive(tar: TarSource, options: &Options) -> Self {
+        let is_sorted = options.sorted || !options.exclude.is_empty();
+        if is_sorted { Self::tree(SortedArchive::new(tar, options)) } else { Self::tree(tar) }
+    }
+}
+
+/// Why a source is not the one that is asked for.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The directory is an image in a form that is not read.
+    #[error(
+        "{} is a container image as skopeo keeps it in dir:, which is not read; make a layout of it (skopeo copy dir:DIR oci:LAYOUT), or take its files as they are with dir:{}",
+        path.display(), path.display()
+    )]
+    SkopeoDirectory {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Contents were named for a source that has its own.
+    #[error(
+        "{0} has contents of its own; --contents is for descriptions: mtree:FILE, composefs:FILE or proto:FILE"
+    )]
+    NoDescription(String),
+    /// A source is no container image, and should be one.
+    #[error(
+        "{0} is no container image; name one by oci:DIR, oci-archive:FILE or docker-archive:FILE"
+    )]
+    NotAnImage(String),
+}
+
+impl From<OpenError> for SourceError {
+    fn from(error: OpenError) -> Self {
+        Self::Fault(Box::new(error))
+    }
+}
+
 /// Opens a source: a directory is walked, everything else is read as a tar archive, whose compression
 /// is found by its first bytes. A directory or an archive in the form of a container image is
 /// opened as one. The rules of the options are followed.
 ///
 /// # Errors
 /// The path cannot be opened, the first bytes are no tar archive, or the image is not one.
-pub fn open(spec: &SourceSpec, options: &Options) -> Result<Box<dyn Source>, SourceError> {
-    let source = open_plain(spec, options)?;
+pub fn open(spec: &SourceSpec, options: &SourceOptions) -> Result<Opened, SourceError> {
+    let Opened { source, image } = open_plain(spec, options)?;
+    let SourceOptions { reading, rules, .. } = options;
     // Directories above what an exclusion keeps are delivered when they are needed.
-    if options.rules.is_empty() && !options.exclude.has_includes() {
-        return Ok(source);
+    if rules.is_empty() && !reading.exclude.has_includes() {
+        return Ok(Opened { source, image });
     }
-    Ok(Box::new(RuledSource::over(source, options)))
+    Ok(Opened { source: Box::new(RuledSource::over(source, rules, reading)), image })
 }
 
 /// Opens a source without its rules.
-fn open_plain(spec: &SourceSpec, options: &Options) -> Result<Box<dyn Source>, SourceError> {
-    let not_an_image = |name: String| Err(SourceError::NotAnImage(name));
-    let required = options.image.required;
-    if options.description != DescriptionOptions::default()
-        && !matches!(spec, SourceSpec::Description(_))
-    {
-        return Err(SourceError::NoDescription(spec.to_string()));
+fn open_plain(spec: &SourceSpec, options: &SourceOptions) -> Result<Opened, SourceError> {
+    let SourceOptions { reading, image, description, .. } = options;
+    let is_description = matches!(spec, SourceSpec::Description(_));
+    if !is_description && *description != DescriptionOptions::default() {
+        return Err(OpenError::NoDescription(spec.to_string()).into());
     }
-    match spec {
-        SourceSpec::Description(description) if required => not_an_image(description.to_string()),
-        SourceSpec::Description(description) => {
-            Ok(Box::new(DescriptionSource::open(description, options)?))
-        }
-        SourceSpec::Image(image) => Ok(Box::new(ImageSource::open(image, options)?)),
-        SourceSpec::Path(path) => {
-            if let Some(image) = oci::recognise(path)? {
-                return Ok(Box::new(ImageSource::recognised(&image, options)?));
-            }
-            if required {
-                return not_an_image(path.display().to_string());
-            }
-            let metadata = std::fs::metadata(path)
-                .map_err(|source| SourceError::Open { path: path.clone(), source })?;
-            if metadata.is_dir() {
-                Ok(Box::new(DirectorySource::open(path, options)?))
-            } else {
-                Ok(archive(TarSource::open(path, options)?, options))
-            }
-        }
-        SourceSpec::Directory(path) | SourceSpec::Archive(path) if required => {
-            not_an_image(path.display().to_string())
-        }
-        SourceSpec::StandardInput if required => not_an_image("standard input".to_owned()),
-        SourceSpec::Directory(path) => Ok(Box::new(DirectorySource::open(path, options)?)),
-        SourceSpec::Archive(path) => Ok(archive(TarSource::open(path, options)?, options)),
-        SourceSpec::StandardInput => Ok(archive(TarSource::standard_input(options)?, options)),
+    if image.required && !matches!(spec, SourceSpec::Image(_) | SourceSpec::Path(_)) {
+        let path = spec.path().filter(|_| !is_description);
+        let name = path.map_or_else(|| spec.to_string(), |path| path.display().to_string());
+        return Err(OpenError::NotAnImage(name).into());
     }
+    Ok(match spec {
+        SourceSpec::Path(path) => open_path(path, options)?,
+        SourceSpec::Image(spec) => Opened::image(ImageSource::open(spec, image, reading)?),
+        SourceSpec::Description(spec) => {
+            Opened::tree(DescriptionSource::open(spec, description, reading)?)
+        }
+        SourceSpec::Directory(path) => Opened::tree(DirectorySource::open(path, reading)?),
+        SourceSpec::Archive(path) => Opened::archive(TarSource::open(path, reading)?, reading),
+        SourceSpec::StandardInput => Opened::archive(TarSource::standard_input(reading)?, reading),
+    })
 }
 
-/// An archive in its own order; or sorted, as one is of which something is left out: its data is taken
-/// by its place, so that what is left out is not read, and a file may have its data at such a name.
-fn archive(tar: TarSource, options: &Options) -> Box<dyn Source> {
-    let is_sorted = options.sorted || !options.exclude.is_empty();
-    if is_sorted { Box::new(SortedArchive::new(tar, options)) } else { Box::new(tar) }
+/// Opens what is at a path.
+fn open_path(path: &Path, options: &SourceOptions) -> Result<Opened, SourceError> {
+    let SourceOptions { reading, image, .. } = options;
+    if oci::is_copy_of_skopeo(path) {
+        return Err(OpenError::SkopeoDirectory { path: path.into() }.into());
+    }
+    if let Some(found) = oci::recognise(path)? {
+        return Ok(Opened::image(ImageSource::recognised(&found, image, reading)?));
+    }
+    if image.required {
+        return Err(OpenError::NotAnImage(path.display().to_string()).into());
+    }
+    let metadata = std::fs::metadata(path)
+        .map_err(|source| SourceError::Open { path: path.into(), source })?;
+    Ok(if metadata.is_dir() {
+        Opened::tree(DirectorySource::open(path, reading)?)
+    } else {
+        Opened::archive(TarSource::open(path, reading)?, reading)
+    })
+}
+
+/// Programs without decoders, for which `cargo xtask test` builds this crate without its features.
+#[cfg(all(test, not(any(feature = "xz", feature = "zstd"))))]
+mod tests {
+    use super::*;
+    use crate::description::DescriptionFormat;
+    use std::fs;
+
+    fn refusal(spec: &SourceSpec) -> String {
+        let error = open(spec, &SourceOptions::default()).err();
+        error.expect("a source that cannot be read").to_string()
+    }
+
+    #[test]
+    fn a_decoder_that_was_left_out_is_named_with_the_file_and_its_feature() {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, magic) in [
+            ("zstd", &[0x28, 0xb5, 0x2f, 0xfd, 0, 0][..]),
+            ("zstd", &[0x50, 0x2a, 0x4d, 0x18, 0, 0]),
+            ("xz", &[0xfd, b'7', b'z', b'X', b'Z', 0]),
+        ] {
+            let path = directory.path().join(format!("archive.{name}"));
+            fs::write(&path, magic).unwrap();
+            let description =
+                DescriptionSpec { format: DescriptionFormat::Mtree, path: path.clone() };
+            for spec in [
+                SourceSpec::Path(path.clone()),
+                SourceSpec::Archive(path.clone()),
+                SourceSpec::Description(description),
+            ] {
+                let text = refusal(&spec);
+                assert!(text.contains(&path.display().to_string()), "{text}");
+                assert!(text.contains(&format!("compressed with {name}")), "{text}");
+                assert!(text.contains(&format!("feature `{name}`")), "{text}");
+                assert!(!text.contains("check that it exists"), "{text}");
+            }
+        }
+    }
 }

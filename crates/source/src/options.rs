@@ -1,20 +1,15 @@
-//! How to read a source.
+//! How to read any source.
 
-use crate::description::DescriptionOptions;
-use crate::oci::ImageOptions;
-use crate::{Exclude, Rules};
+use crate::Exclude;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Arc;
 
-/// How to read a source. The stream of entries depends on `exclude`, `rules`, `strip_absolute`,
-/// `sorted`, `image` and `description` alone.
+/// How to read any source. The stream of entries depends on `exclude`, `strip_absolute` and `sorted`
+/// alone.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// What to leave out. An archive then comes as with `sorted`.
     pub exclude: Exclude,
-    /// What to add, and what to change. [`open`](crate::open) follows them.
-    pub rules: Arc<Rules>,
     /// Take absolute paths in an archive as relative to the root instead of refusing them.
     pub strip_absolute: bool,
     /// Deliver all entries depth first, the names of a directory sorted by bytes, those of an archive
@@ -28,17 +23,12 @@ pub struct Options {
     pub temporary_directory: PathBuf,
     /// Threads that read ahead in a directory; `None` is one for each processor, at most 8.
     pub threads: Option<NonZeroUsize>,
-    /// How to read a container image.
-    pub image: ImageOptions,
-    /// How to read a description.
-    pub description: DescriptionOptions,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
             exclude: Exclude::default(),
-            rules: Arc::default(),
             strip_absolute: false,
             sorted: false,
             strict: false,
@@ -47,8 +37,6 @@ impl Default for Options {
                 // A small container has none.
                 .unwrap_or_else(|| ".".into()),
             threads: None,
-            image: ImageOptions::default(),
-            description: DescriptionOptions::default(),
         }
     }
 }

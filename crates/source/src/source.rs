@@ -3,8 +3,7 @@
 use crate::chunk::Data;
 use crate::entry::Entry;
 use crate::error::SourceError;
-use crate::lent::{Lending, LentFile};
-use crate::oci::ImageReport;
+use crate::lending::{Lending, LentFile};
 use crate::warnings::Warnings;
 
 /// A tree to pack.
@@ -56,11 +55,6 @@ pub trait Source: Send {
     /// # Errors
     /// [`SourceError::NotScanned`] without a scan that came to its end.
     fn restart(&mut self) -> Result<(), SourceError>;
-
-    /// The container image that it is, if it is one.
-    fn image(&self) -> Option<&ImageReport> {
-        None
-    }
 
     /// The warnings of the last pass that came to its end.
     fn warnings(&self) -> Warnings {

@@ -52,8 +52,8 @@ pub(crate) fn run(input: &[u8]) {
 fn read(path: &Path, steps: usize) {
     let image = ImageSpec { format: ImageFormat::Oci, path: path.into(), reference: None };
     let options = Options { temporary_directory: path.into(), ..Options::default() };
-    let mut source = match open(&SourceSpec::Image(image), &options) {
-        Ok(source) => source,
+    let mut source = match open(&SourceSpec::Image(image), &options.into()) {
+        Ok(opened) => opened.source,
         Err(error) => return drop(error.to_string()),
     };
     let mut scanned = Vec::new();

@@ -138,10 +138,10 @@ fn read(format: DescriptionFormat, text: Vec<u8>, contents: Option<&Path>) {
         contents: contents.map(Path::to_owned),
         slashes_are_spaces: text.len().is_multiple_of(2),
     };
-    let options =
-        Options { description, threads: std::num::NonZeroUsize::new(1), ..Options::default() };
+    let options = Options { threads: std::num::NonZeroUsize::new(1), ..Options::default() };
     let bytes = text.len();
-    let mut source = DescriptionSource::from_reader(format, Cursor::new(text), &options);
+    let mut source =
+        DescriptionSource::from_reader(format, Cursor::new(text), &description, &options);
     let mut scanned = Vec::new();
     if let Err(error) = source.scan(&mut |entry| scanned.push(entry.clone())) {
         return drop(error.to_string());

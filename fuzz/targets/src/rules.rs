@@ -4,7 +4,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use undercroft_source::{Options, RuleList, SourceSpec, open};
+use undercroft_source::{Options, RuleList, SourceOptions, SourceSpec, open};
 
 const LINES: [&str; 24] = [
     "exclude a*",
@@ -83,11 +83,12 @@ pub(crate) fn run(input: &[u8]) {
         Ok(finished) => finished,
         Err(error) => return drop(error.to_string()),
     };
-    let options = Options { exclude, rules: Arc::new(rules), ..Options::default() };
+    let reading = Options { exclude, ..Options::default() };
+    let options = SourceOptions { rules: Arc::new(rules), ..reading.into() };
     let file = tempfile::NamedTempFile::new().expect("a file for the archive");
     std::fs::write(file.path(), archive()).expect("the archive fits");
     let spec = SourceSpec::Path(file.path().to_owned());
-    let mut source = open(&spec, &options).expect("the archive is whole");
+    let mut source = open(&spec, &options).expect("the archive is whole").source;
     let mut scanned = 0;
     if let Err(error) = source.scan(&mut |_| scanned += 1) {
         return drop(error.to_string());

@@ -12,7 +12,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 /// Crates whose rooms have floors.
-const CRATES: [&str; 3] = ["crates/block", "crates/xfs-format", "crates/xfs"];
+const CRATES: [&str; 4] = ["crates/block", "crates/source", "crates/xfs-format", "crates/xfs"];
 
 /// Checks the crates that have floors.
 pub(super) fn check(root: &Path) -> Result<()> {

@@ -23,7 +23,7 @@ use std::time::Instant;
 use undercroft_block::stack::Description;
 use undercroft_image::pack::{self, Free, OldKernel, PackOptions, SizeChoice, Summary};
 use undercroft_source::oci::{ImageOptions, ImageReport, Platform};
-use undercroft_source::{DescriptionOptions, Options, SourceSpec, Warnings};
+use undercroft_source::{DescriptionOptions, Options, SourceOptions, SourceSpec, Warnings};
 use undercroft_xfs::mkfs;
 use uuid::Uuid;
 
@@ -288,12 +288,15 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
 fn options(args: &Args, image: &Description) -> Result<PackOptions> {
     let (content, container) = (&args.content, &args.container);
     let (exclude, rules) = content.rules.rules(content.source_date_epoch)?;
-    let source_options = Options {
-        exclude,
+    let source_options = SourceOptions {
+        reading: Options {
+            exclude,
+            strip_absolute: content.strip_absolute,
+            strict: content.strict,
+            threads: args.threads,
+            ..Options::default()
+        },
         rules: Arc::new(rules),
-        strip_absolute: content.strip_absolute,
-        strict: content.strict,
-        threads: args.threads,
         image: ImageOptions {
             platform: container.platform.clone(),
             labels: container.image_labels,
@@ -305,7 +308,6 @@ fn options(args: &Args, image: &Description) -> Result<PackOptions> {
             contents: args.described.contents.clone(),
             slashes_are_spaces: args.described.slashes_are_spaces,
         },
-        ..Options::default()
     };
     let mut volume = args.format.options(0, Uuid::nil())?;
     if let Some(size) = args.grow_on_boot {

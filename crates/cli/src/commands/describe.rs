@@ -12,7 +12,7 @@ use clap::{ValueEnum, ValueHint};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
-use undercroft_source::Options;
+use undercroft_source::SourceOptions;
 use undercroft_source::describe::Listing;
 use undercroft_source::description::Algorithm;
 
@@ -79,7 +79,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         output_file::check(path, args.force)?;
     }
     let part = Part { offset: args.offset, partition: args.partition };
-    let mut source = tree::open(&args.source, part, &Options::default())?;
+    let mut source = tree::open(&args.source, part, &SourceOptions::default())?;
     let algorithm = match args.format {
         Format::Composefs => Algorithm::Verity,
         Format::Mtree | Format::Json => Algorithm::Sha256,

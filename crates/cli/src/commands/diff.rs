@@ -15,7 +15,7 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 use undercroft_image::diff::{Aspect, DiffError, DiffOptions, Difference, Event, Summary, diff};
 use undercroft_source::oci::{ImageOptions, Platform};
-use undercroft_source::{Exclude, Options};
+use undercroft_source::{Exclude, Options, SourceOptions};
 
 /// Exit status when the trees could not be compared, as that of diff(1).
 pub(super) const TROUBLE: u8 = 2;
@@ -152,12 +152,9 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         .ok_or_else(|| Usage("--platform takes one platform, or two".into()))?;
     let exclude = Exclude::new(&args.exclude)?;
     let open = |operand, partition: Option<&u32>, platform: Option<&Platform>| {
-        let options = Options {
-            sorted: true,
-            exclude: exclude.clone(),
-            image: ImageOptions { platform: platform.cloned(), ..ImageOptions::default() },
-            ..Options::default()
-        };
+        let reading = Options { sorted: true, exclude: exclude.clone(), ..Options::default() };
+        let image = ImageOptions { platform: platform.cloned(), ..ImageOptions::default() };
+        let options = SourceOptions { image, ..reading.into() };
         tree::open(operand, Part { offset: None, partition: partition.copied() }, &options)
     };
     let mut one = open(&args.left, partitions.0, platforms.0)?;

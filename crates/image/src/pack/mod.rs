@@ -105,14 +105,15 @@ pub fn build(
     if options.verify {
         verify::check_source(options)?;
     }
-    let source = undercroft_source::open(&options.source, &options.source_options)?;
+    let opened = undercroft_source::open(&options.source, &options.source_options)?;
     let mut target = Target::open(&options.image, options.force, options.format)?;
     let disk = options
         .disk
         .as_ref()
         .map(|disk| DiskPlan::new(disk, target.fixed_size(), target.block_size()));
     let disk = disk.transpose()?;
-    let mut source = WithoutImage::new(source, &options.source, target.names());
+    let image = opened.image.clone();
+    let mut source = WithoutImage::new(opened, &options.source, target.names());
     let mut format = target.format(&options.volume)?;
     if options.preset_of_kernel {
         let mut kernels = Kernels::default();
@@ -143,6 +144,7 @@ pub fn build(
         error.with_size(volume.size, &options.image, needed)
     })?;
     summary.image_bytes = volume.size;
+    summary.image = image;
     let mut report = Progress { entries: summary.inodes(), ..Progress::default() };
     target.finish(options.durable, &mut |bytes| {
         report.bytes = bytes;
@@ -261,7 +263,8 @@ fn needed_size(options: &PackOptions, survey: Option<Survey>, tried: u64) -> Opt
         // A pipe was read to its end.
         let mut source = (kind.is_dir() || kind.is_file())
             .then(|| undercroft_source::open(&options.source, &options.source_options))?
-            .ok()?;
+            .ok()?
+            .source;
         Survey::of(source.as_mut(), options).ok()
     };
     let mut size = estimate::expected(&survey.or_else(again)?, &options.volume).ok()?;
@@ -308,7 +311,6 @@ fn populate(
     populator.run(source)?;
     let mut summary = populator.finish()?;
     summary.warnings = source.warnings();
-    summary.image = source.image().cloned();
     let superblock = mkfs::finish(&volume, options.durable).map_err(PackError::volume)?;
     if let Some(allowed) = options.volume.inode_max_percent.filter(|allowed| *allowed > 0)
         && superblock.inode_max_percent != allowed

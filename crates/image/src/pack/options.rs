@@ -2,7 +2,7 @@
 
 use crate::disk::DiskOptions;
 use undercroft_block::stack::Description;
-use undercroft_source::{Metadata, Options as SourceOptions, SourceSpec, Timestamp};
+use undercroft_source::{Metadata, SourceOptions, SourceSpec, Timestamp};
 use undercroft_xfs::mkfs::MkfsOptions;
 use uuid::Uuid;
 

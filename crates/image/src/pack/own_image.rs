@@ -7,9 +7,8 @@
 //! own.
 
 use std::path::{Path, PathBuf};
-use undercroft_source::oci::ImageReport;
 use undercroft_source::{
-    Data, Entry, Lending, LentFile, Source, SourceError, SourceSpec, Warnings,
+    Data, Entry, Lending, LentFile, Opened, Source, SourceError, SourceSpec, Warnings,
 };
 use undercroft_xfs::mkfs::is_property;
 
@@ -25,13 +24,13 @@ pub(super) struct WithoutImage {
 impl WithoutImage {
     /// Hides those of `files` that lie inside the directory that `spec` names.
     pub(super) fn new(
-        source: Box<dyn Source>,
+        Opened { source, image }: Opened,
         spec: &SourceSpec,
         files: impl IntoIterator<Item = PathBuf>,
     ) -> Self {
         let root = match spec {
             // A container image has nothing of the directory that it is in.
-            SourceSpec::Path(path) | SourceSpec::Directory(path) if source.image().is_none() => {
+            SourceSpec::Path(path) | SourceSpec::Directory(path) if image.is_none() => {
                 path.canonicalize().ok().filter(|path| path.is_dir())
             }
             _ => None,
@@ -103,10 +102,6 @@ impl Source for WithoutImage {
         self.source.restart()
     }
 
-    fn image(&self) -> Option<&ImageReport> {
-        self.source.image()
-    }
-
     fn warnings(&self) -> Warnings {
         self.source.warnings()
     }
@@ -115,7 +110,7 @@ impl Source for WithoutImage {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use undercroft_source::Options;
+    use undercroft_source::SourceOptions;
 
     #[test]
     fn only_files_inside_the_source_are_hidden() {
@@ -126,7 +121,7 @@ mod tests {
         std::fs::write(directory.path().join("kept"), b"data").unwrap();
         let outside = tempfile::NamedTempFile::new().unwrap();
         let spec = SourceSpec::Path(directory.path().to_path_buf());
-        let source = undercroft_source::open(&spec, &Options::default()).unwrap();
+        let source = undercroft_source::open(&spec, &SourceOptions::default()).unwrap();
         let files = [inside, outside.path().to_path_buf(), directory.path().join("absent")];
         let mut source = WithoutImage::new(source, &spec, files);
         let mut scanned = 0;

@@ -22,7 +22,8 @@ fn a_volume_that_proves_too_small_grows_and_is_what_it_would_have_been_at_once()
     let least = mkfs::minimum_size(&options.volume).unwrap();
     tree(&source, least);
 
-    let mut opened = undercroft_source::open(&options.source, &options.source_options).unwrap();
+    let mut opened =
+        undercroft_source::open(&options.source, &options.source_options).unwrap().source;
     let survey = Survey::of(opened.as_mut(), &options).unwrap();
     let mut volume = volume_options(&options, SizeChoice::Exact(least), Some(&survey)).unwrap();
     let mut target = Target::open(&options.image, false, ImageFormat::Raw).unwrap();
@@ -135,7 +136,7 @@ fn lopsided(name: &str, archive: &mut Archive) {
 fn packs(archive: &Path, image: &Path, size: SizeChoice) -> (u32, Summary) {
     let mut options = PackOptions::new(SourceSpec::Path(archive.into()), image.to_owned());
     options.size = size;
-    let source = undercroft_source::open(&options.source, &options.source_options).unwrap();
+    let source = undercroft_source::open(&options.source, &options.source_options).unwrap().source;
     let mut source = Counted { source, restarts: 0 };
     let survey = Survey::of(&mut source, &options).unwrap();
     let mut volume = volume_options(&options, size, Some(&survey)).unwrap();

@@ -10,7 +10,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use undercroft_block::BlockDevice;
-use undercroft_source::{Entry, Options, Timestamp};
+use undercroft_source::{Entry, Timestamp};
 use undercroft_xfs::{Volume, format};
 
 /// Refuses a source that cannot be read a second time.
@@ -37,8 +37,9 @@ pub(super) fn verify(
     progress: &mut dyn FnMut(&Progress),
 ) -> Result<(), PackError> {
     let volume = Arc::new(Volume::open(Arc::clone(device)).map_err(PackError::volume)?);
-    let source_options = Options { sorted: true, ..options.source_options.clone() };
-    let source = undercroft_source::open(&options.source, &source_options)?;
+    let mut sorted = options.source_options.clone();
+    sorted.reading.sorted = true;
+    let source = undercroft_source::open(&options.source, &sorted)?;
     let mut source = WithoutImage::new(source, &options.source, names);
     let mut stored = VolumeSource::new(&volume);
     let encoding = time_encoding(&volume);

@@ -51,7 +51,7 @@ impl VolumeSource {
 }
 
 fn failed(error: UnpackError) -> SourceError {
-    SourceError::Volume(Box::new(error))
+    SourceError::Fault(Box::new(error))
 }
 
 impl Source for VolumeSource {

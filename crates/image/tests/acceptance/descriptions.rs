@@ -13,7 +13,7 @@ use undercroft_judges::tree::{Field, Holes, Options as Compared, compare};
 use undercroft_judges::{LoopMount, Scratch, Xfsprogs, composefs, kernel};
 use undercroft_source::describe::Listing;
 use undercroft_source::description::Algorithm;
-use undercroft_source::{DescriptionFormat, DescriptionSpec, Options, SourceSpec, open};
+use undercroft_source::{DescriptionFormat, DescriptionSpec, SourceOptions, SourceSpec, open};
 
 use crate::judged::build;
 use crate::odd::odd_tree;
@@ -50,7 +50,8 @@ fn strip_attributes(root: &Path) {
 
 /// The description of a tree in a file.
 fn describe(tree: &Path, format: DescriptionFormat, at: &Path) -> u64 {
-    let mut source = open(&SourceSpec::Directory(tree.into()), &Options::default()).unwrap();
+    let spec = SourceSpec::Directory(tree.into());
+    let mut source = open(&spec, &SourceOptions::default()).unwrap().source;
     let (algorithm, is_mtree) = match format {
         DescriptionFormat::Mtree => (Algorithm::Sha256, true),
         _ => (Algorithm::Verity, false),

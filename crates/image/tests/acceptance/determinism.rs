@@ -60,7 +60,7 @@ fn runs_and_threads_do_not_matter() {
     again("run", &|_| ());
     for threads in 1..=4 {
         let what = format!("{threads} threads");
-        again(&what, &|options| options.source_options.threads = threads.try_into().ok());
+        again(&what, &|options| options.source_options.reading.threads = threads.try_into().ok());
     }
     again("durable", &|options| options.durable = true);
 }
@@ -113,7 +113,7 @@ fn set_rules(options: &mut PackOptions, text: &str) {
     let mut list = RuleList::default();
     list.add_text(text.as_bytes(), "rules", Path::new("")).unwrap();
     let (exclude, rules) = list.finish().unwrap();
-    options.source_options.exclude = exclude;
+    options.source_options.reading.exclude = exclude;
     options.source_options.rules = Arc::new(rules);
 }
 

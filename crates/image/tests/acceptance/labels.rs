@@ -98,7 +98,7 @@ fn setfiles_would_change_no_label() {
     let mut list = RuleList::default();
     list.add_text(rules.as_bytes(), "rules", home.path()).unwrap();
     let (exclude, rules) = list.finish().unwrap();
-    options.source_options.exclude = exclude;
+    options.source_options.reading.exclude = exclude;
     options.source_options.rules = Arc::new(rules);
     let summary = build(&options).unwrap();
     repair(&image, summary.image_bytes, &options.volume).unwrap();

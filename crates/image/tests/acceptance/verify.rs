@@ -66,7 +66,7 @@ fn rules_and_the_epoch_are_part_of_the_source() {
     for source in ["tree", "tree.tar"] {
         let image = home.path().join("image");
         let mut options = verified(&home.path().join(source), &image);
-        options.source_options.exclude = exclude.clone();
+        options.source_options.reading.exclude = exclude.clone();
         options.source_options.rules = Arc::new(rules.clone());
         options.epoch = Some(1_700_000_000);
         options.volume.preset = undercroft_xfs::mkfs::Preset::Linux4_19;

@@ -1,14 +1,15 @@
 //! composefs-dump(5): a line for each name, with eleven fields and the extended attributes.
 
-use super::described::{Expected, Told};
-use super::digest::{Algorithm, Digest};
 use super::error::{DescriptionError, DescriptionProblem, cut};
 use super::escape::unescape;
+use super::file::{File, Origin};
 use super::lines::Lines;
 use super::mtree::time;
-use super::tree::{Draft, File, Whence};
+use super::tree::Draft;
 use super::{check_target, check_xattrs, device_of_number, path};
+use crate::digest::{Algorithm, Digest};
 use crate::entry::{Kind, MAX_FILE_SIZE};
+use crate::files::{ContentsProblem, Expected, PartialMetadata};
 use crate::{EntryPath, Xattr};
 
 /// Bits of a mode that say what the file is.
@@ -121,7 +122,7 @@ fn take(
         return draft.add_named(&path, number, File::link(absolute("PAYLOAD", &target)?));
     }
     let xattrs = fields.0.map(xattr).collect::<Result<Vec<_>, _>>()?;
-    let (mut whence, mut expected) = (Whence::Nowhere, Expected::default());
+    let (mut origin, mut expected) = (Origin::Nowhere, Expected::default());
     let kind = match mode & KIND_BITS {
         0o040_000 => Kind::Directory,
         0o020_000 => Kind::CharDevice(device),
@@ -130,7 +131,7 @@ fn take(
         0o140_000 => Kind::Socket,
         0o120_000 => Kind::Symlink(check_target(path.as_bytes(), payload.unwrap_or_default())?),
         0o100_000 => {
-            whence = self::whence(&path, size, payload, content, has_contents)?;
+            origin = self::origin(&path, size, payload, content, has_contents)?;
             expected = Expected { size: Some(size), digests: digests(digest)? };
             Kind::Regular { size: 0, data: Vec::new() }
         }
@@ -142,34 +143,34 @@ fn take(
     };
     // The low 12 bits.
     let mode = Some((mode & 0o7777) as u16);
-    let told = Told { mode, uid: Some(uid), gid: Some(gid), mtime: Some(mtime) };
+    let metadata = PartialMetadata { mode, uid: Some(uid), gid: Some(gid), mtime: Some(mtime) };
     let xattrs = check_xattrs(xattrs)?;
-    draft.add_named(&path, number, File { kind, told, xattrs, whence, expected })
+    draft.add_named(&path, number, File { kind, metadata, xattrs, origin, expected })
 }
 
 /// Where the contents of a regular file are.
-fn whence(
+fn origin(
     path: &EntryPath,
     size: u64,
     payload: Option<Vec<u8>>,
     content: Option<Vec<u8>>,
     has_contents: bool,
-) -> Result<Whence, DescriptionProblem> {
+) -> Result<Origin, DescriptionProblem> {
     let path = || cut(path.as_bytes());
     if size > MAX_FILE_SIZE {
         return Err(DescriptionProblem::FileSize(size));
     }
     match (content, payload) {
-        (Some(content), _) if content.len() as u64 == size => Ok(Whence::Inline(content.into())),
+        (Some(content), _) if content.len() as u64 == size => Ok(Origin::Inline(content.into())),
         (Some(content), _) => {
             let found = content.len() as u64;
-            Err(DescriptionProblem::Size { path: path(), expected: size, found })
+            Err(ContentsProblem::Size { path: path(), expected: size, found }.into())
         }
         (None, Some(_)) if !has_contents => Err(DescriptionProblem::NoContents { path: path() }),
         (None, Some(payload)) => {
-            Ok(Whence::Below(path::of_components(payload.split(|&byte| byte == b'/'))?))
+            Ok(Origin::Below(path::of_components(payload.split(|&byte| byte == b'/'))?))
         }
-        (None, None) if size == 0 => Ok(Whence::Nowhere),
+        (None, None) if size == 0 => Ok(Origin::Nowhere),
         (None, None) => {
             let what = "has a size, and neither PAYLOAD nor CONTENT";
             Err(DescriptionProblem::Unsaid { path: path(), what })

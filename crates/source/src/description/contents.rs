@@ -1,7 +1,6 @@
 //! The directory that has the contents of files. Symbolic links in it are not followed.
 
-use super::described::ContentsFile;
-use crate::directory::Handle;
+use crate::files::{ContentsFile, Handle};
 use crate::{EntryPath, SourceError};
 use rustix::fs::{AtFlags, FileType, Stat, statat};
 use rustix::io::Errno;

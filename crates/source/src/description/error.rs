@@ -1,9 +1,10 @@
 //! Errors of a description.
 
+use crate::SourceError;
 use crate::entry::{MAX_FILE_SIZE, MAX_NAME, MAX_PATH, MAX_SYMLINK_TARGET};
+use crate::files::ContentsProblem;
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
 
 /// A fault in a description, with its place.
 #[derive(Debug)]
@@ -19,6 +20,12 @@ pub struct DescriptionError {
 impl fmt::Display for DescriptionError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}: line {}: {}", self.description, self.line, self.problem)
+    }
+}
+
+impl From<Box<DescriptionError>> for SourceError {
+    fn from(error: Box<DescriptionError>) -> Self {
+        Self::Fault(error)
     }
 }
 
@@ -169,48 +176,9 @@ pub enum DescriptionProblem {
         /// The file.
         path: Vec<u8>,
     },
-    /// A file of contents cannot be opened.
-    #[error("\"{}\" has the contents of {}: {source}; check --contents", path.escape_ascii(), file.display())]
-    Contents {
-        /// The entry.
-        path: Vec<u8>,
-        /// The file.
-        file: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// A file of contents is something else.
-    #[error("\"{}\" has the contents of {}, where there is no {wanted}, or a symbolic link on the way, which is not followed", path.escape_ascii(), file.display())]
-    ContentsKind {
-        /// The entry.
-        path: Vec<u8>,
-        /// The file.
-        file: PathBuf,
-        /// What should be there.
-        wanted: &'static str,
-    },
-    /// Contents have another length than the description says.
-    #[error("\"{}\" has {expected} bytes by its description, and its contents have {found}; contents and description are not of one tree", path.escape_ascii())]
-    Size {
-        /// The file.
-        path: Vec<u8>,
-        /// Bytes by the description.
-        expected: u64,
-        /// Bytes there are.
-        found: u64,
-    },
-    /// Contents have another digest than the description says.
-    #[error("\"{}\" has the {algorithm} digest {found}, and its description says {expected}; the contents are damaged, or not of this tree", path.escape_ascii())]
-    Digest {
-        /// The file.
-        path: Vec<u8>,
-        /// How it is computed.
-        algorithm: &'static str,
-        /// The digest in the description.
-        expected: String,
-        /// That of the contents.
-        found: String,
-    },
+    /// The file with the contents is not there, or is another one.
+    #[error(transparent)]
+    Contents(#[from] ContentsProblem),
     /// Something would be taken with a warning, and is not to be.
     #[error("{0}")]
     Strict(String),

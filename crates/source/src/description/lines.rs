@@ -2,8 +2,8 @@
 
 use super::error::{DescriptionError, DescriptionProblem};
 use crate::SourceError;
+use crate::compression::{Compression, MAGIC_LENGTH};
 use crate::description::DescriptionSpec;
-use crate::tar::{Compression, MAGIC_LENGTH};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 

@@ -3,14 +3,15 @@
 //! A word that begins with a colon is a comment to the end of its line. The first is a name that means
 //! nothing, two numbers follow that mean nothing either, then the root. `$` ends a directory.
 
-use super::described::{Expected, Told};
 use super::error::{DescriptionError, DescriptionProblem};
+use super::file::{File, Origin};
 use super::lines::Lines;
 use super::mtree::c_number;
 use super::spec::DescriptionOptions;
-use super::tree::{Draft, File, Whence};
+use super::tree::Draft;
 use super::{check_target, path};
 use crate::entry::Kind;
+use crate::files::{Expected, PartialMetadata};
 use crate::{Device, EntryPath};
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -146,7 +147,7 @@ fn file(
     let mode = words.wanted("the mode of a file")?;
     let (letter, mode) = mode_of(&mode)?;
     let (uid, gid) = (words.number("the owner")?, words.number("the group")?);
-    let mut whence = Whence::Nowhere;
+    let mut origin = Origin::Nowhere;
     let kind = match letter {
         b'd' => Kind::Directory,
         b'p' => Kind::Fifo,
@@ -163,18 +164,18 @@ fn file(
         _ => {
             let contents = words.wanted("the path of the contents of a file")?;
             let named = Path::new(OsStr::from_bytes(&contents));
-            whence = if options.contents.is_some() {
-                Whence::Below(path::of_components(contents.split(|&byte| byte == b'/'))?)
+            origin = if options.contents.is_some() {
+                Origin::Below(path::of_components(contents.split(|&byte| byte == b'/'))?)
             } else {
-                Whence::Host(named.to_owned())
+                Origin::Host(named.to_owned())
             };
             Kind::Regular { size: 0, data: Vec::new() }
         }
     };
     // A prototype has no times.
-    let mtime = (whence == Whence::Nowhere).then(Default::default);
-    let told = Told { mode: Some(mode), uid: Some(uid), gid: Some(gid), mtime };
-    Ok(File { kind, told, xattrs: Box::default(), whence, expected: Expected::default() })
+    let mtime = (origin == Origin::Nowhere).then(Default::default);
+    let metadata = PartialMetadata { mode: Some(mode), uid: Some(uid), gid: Some(gid), mtime };
+    Ok(File { kind, metadata, xattrs: Box::default(), origin, expected: Expected::default() })
 }
 
 /// The kind and the permissions in a word such as `d--755` or `-ug777`.

@@ -4,57 +4,15 @@
 //! sorted by bytes. A name costs 24 bytes and its path, a file 48 and its digests.
 
 use super::arena::{Arena, Piece};
-use super::described::{Expected, Told};
 use super::error::{DescriptionError, DescriptionProblem};
-use super::stored::Stored;
-use crate::entry::{Kind, Xattr};
+use super::file::File;
+use super::packed_file::PackedFile;
+use crate::entry::Kind;
 use crate::{EntryPath, Exclude};
 use rustc_hash::FxHashMap;
-use std::path::PathBuf;
-use std::sync::Arc;
 
 /// A file by its place in the list.
 pub(super) type FileId = u32;
-
-/// Where the contents of a file are.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Whence {
-    /// Nowhere: it is empty, or no regular file.
-    Nowhere,
-    /// In the description.
-    Inline(Arc<[u8]>),
-    /// Below the directory of contents, where the name is in the tree.
-    AtPath,
-    /// Below the directory of contents.
-    Below(EntryPath),
-    /// At a path of this machine.
-    Host(PathBuf),
-}
-
-/// A file or directory without its names.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct File {
-    /// A regular file has no size here; its contents have one. In a draft, a hard link stands for the
-    /// file of another name.
-    pub(super) kind: Kind,
-    pub(super) told: Told,
-    pub(super) xattrs: Box<[Xattr]>,
-    pub(super) whence: Whence,
-    pub(super) expected: Expected,
-}
-
-impl File {
-    /// What stands in a draft for the file of another name.
-    pub(super) fn link(target: EntryPath) -> Self {
-        Self {
-            kind: Kind::HardLink(target),
-            told: Told::default(),
-            xattrs: Box::default(),
-            whence: Whence::Nowhere,
-            expected: Expected::default(),
-        }
-    }
-}
 
 /// A name.
 pub(super) struct Name {
@@ -67,7 +25,7 @@ pub(super) struct Name {
 #[derive(Default)]
 pub(super) struct Draft {
     names: Vec<Name>,
-    files: Vec<Stored>,
+    files: Vec<PackedFile>,
     /// Paths and digests.
     arena: Arena,
 }
@@ -83,7 +41,7 @@ impl Draft {
     pub(super) fn add(&mut self, file: File) -> Result<FileId, DescriptionProblem> {
         let id = FileId::try_from(self.files.len())
             .map_err(|_| DescriptionProblem::Entries(FileId::MAX))?;
-        self.files.push(Stored::new(file, &mut self.arena));
+        self.files.push(PackedFile::new(file, &mut self.arena));
         Ok(id)
     }
 
@@ -239,7 +197,7 @@ fn kind_name(kind: &Kind) -> &'static str {
 /// A finished tree.
 pub(super) struct Tree {
     names: Vec<Name>,
-    files: Vec<Stored>,
+    files: Vec<PackedFile>,
     arena: Arena,
     /// For each file with several names the first of them, and how many there are.
     several: FxHashMap<FileId, (usize, u32)>,

@@ -1,11 +1,14 @@
 //! The entries of a described tree, with the files that have their contents.
 
 use super::contents::{Contents, HostFiles};
-use super::described::{ContentsFile, Described, Place, contents_problem};
+use super::error::DescriptionProblem;
+use super::file::{File, Origin};
 use super::spec::DescriptionFormat;
-use super::tree::{File, Tree, Whence};
-use crate::directory::{Batch, Batches, Course, Work};
+use super::tree::Tree;
 use crate::entry::{Entry, Kind, Links};
+use crate::files::{
+    Batch, Batches, Blame, ContentsFile, ContentsProblem, Course, PartialEntry, Place, Work,
+};
 use crate::{EntryPath, Metadata, SourceError, Timestamp};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,7 +28,10 @@ impl Walk {
     ) -> Self {
         let takes_xattrs = format == DescriptionFormat::Prototype;
         let host = HostFiles::default();
-        let finder = Finder { description, takes_xattrs, tree, contents, host };
+        let blame = move |line, problem: ContentsProblem| {
+            DescriptionProblem::from(problem).at(&description, line).into()
+        };
+        let finder = Finder { blame: Arc::new(blame), takes_xattrs, tree, contents, host };
         Self { finder, course: Course::default() }
     }
 }
@@ -39,7 +45,7 @@ impl Batches for Walk {
 
 /// Finds the files that names of the tree have their contents in.
 struct Finder {
-    description: Arc<str>,
+    blame: Arc<Blame>,
     /// Files have the attributes of their contents, as `mkfs.xfs -p` takes them.
     takes_xattrs: bool,
     tree: Arc<Tree>,
@@ -57,7 +63,7 @@ impl Finder {
         let first_name = tree.name(first);
         let is_first = first == index;
         let is_regular = matches!(file.kind, Kind::Regular { .. });
-        let is_complete = file.told.is_complete() && !(is_regular && is_first);
+        let is_complete = file.metadata.is_complete() && !(is_regular && is_first);
         let place = match is_complete {
             true => Place::Nowhere,
             false => self.place(&tree.path(first_name), first_name.line, &file)?,
@@ -69,7 +75,7 @@ impl Finder {
         let entry = Entry {
             path: tree.path(name),
             kind,
-            metadata: file.told.over(Some(&NOTHING)).unwrap_or(NOTHING),
+            metadata: file.metadata.over(Some(&NOTHING)).unwrap_or(NOTHING),
             xattrs,
             links: if names > 1 { Links::Several } else { Links::Single },
             replaces: false,
@@ -77,25 +83,25 @@ impl Finder {
         if is_complete {
             return Ok(Work::Entry(entry));
         }
-        Ok(Work::Described(Box::new(Described {
+        Ok(Work::Partial(Box::new(PartialEntry {
             entry,
             place,
-            told: file.told,
+            metadata: file.metadata,
             expected: file.expected,
             takes_xattrs: self.takes_xattrs,
-            description: Arc::clone(&self.description),
             line: name.line,
+            blame: Arc::clone(&self.blame),
         })))
     }
 
     /// Where the file at `own`, of which `line` tells, has its contents.
     fn place(&mut self, own: &EntryPath, line: u64, file: &File) -> Result<Place, SourceError> {
-        let path = match &file.whence {
-            Whence::Nowhere => return Ok(Place::Nowhere),
-            Whence::Inline(bytes) => return Ok(Place::Inline(Arc::clone(bytes))),
-            Whence::AtPath => own,
-            Whence::Below(path) => path,
-            Whence::Host(path) => {
+        let path = match &file.origin {
+            Origin::Nowhere => return Ok(Place::Nowhere),
+            Origin::Inline(bytes) => return Ok(Place::Inline(Arc::clone(bytes))),
+            Origin::AtPath => own,
+            Origin::Below(path) => path,
+            Origin::Host(path) => {
                 let found = self.host.file(path);
                 return self.placed(own, line, found, || path.clone());
             }
@@ -118,8 +124,8 @@ impl Finder {
         shown: impl FnOnce() -> PathBuf,
     ) -> Result<Place, SourceError> {
         found.map(Place::File).map_err(|error| {
-            let problem = contents_problem(own.as_bytes().to_vec(), shown(), error);
-            problem.at(&self.description, line).into()
+            let problem = ContentsProblem::of(own.as_bytes().to_vec(), shown(), error);
+            (self.blame)(line, problem)
         })
     }
 }

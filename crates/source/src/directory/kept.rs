@@ -3,11 +3,11 @@
 //!
 //! Only so much is kept as takes little memory. Of a larger tree nothing is, and it is walked again.
 
-use super::DirectoryError;
-use super::batch::{Batch, Batches, Course, Work};
-use super::handle::Handle;
 use super::walk::OPEN_LEVELS;
+use crate::FileError;
 use crate::entry::KEPT_BYTES;
+use crate::files::batch::{Batch, Batches, Course, Work};
+use crate::files::handle::Handle;
 use crate::{Entry, EntryPath, Kind, SourceError};
 use rustix::fs::FileType;
 use std::sync::Arc;
@@ -176,7 +176,7 @@ impl OpenPath {
     }
 
     /// The directory at a path.
-    fn directory(&mut self, path: &[u8]) -> Result<Arc<Handle>, DirectoryError> {
+    fn directory(&mut self, path: &[u8]) -> Result<Arc<Handle>, FileError> {
         loop {
             // The root is never left: every path lies in it.
             let last = &self.0[self.0.len() - 1];

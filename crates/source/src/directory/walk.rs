@@ -2,13 +2,13 @@
 //!
 //! Depth first, names in a directory sorted by bytes, a directory before its contents.
 
-use super::DirectoryError;
-use super::batch::{BATCH_DIRECTORIES, Batch, Batches, Work, batch_entries};
-use super::handle::{self, Handle};
-use super::links::Identity;
 use super::listing::Listing;
-use super::xattrs::{Target, XattrReader};
+use crate::FileError;
 use crate::entry::MAX_PATH;
+use crate::files::batch::{BATCH_DIRECTORIES, Batch, Batches, Work, batch_entries};
+use crate::files::handle::{self, Handle};
+use crate::files::links::Identity;
+use crate::files::xattrs::{Target, XattrReader};
 use crate::{Entry, EntryPath, Exclude, Kind, Links};
 use rustix::fs::{AtFlags, FileType, statat};
 use std::mem::MaybeUninit;
@@ -56,7 +56,7 @@ impl Walk {
         }
     }
 
-    fn advance(&mut self) -> Result<Option<Work>, DirectoryError> {
+    fn advance(&mut self) -> Result<Option<Work>, FileError> {
         if let Some(root) = self.root.take() {
             return self.enter(root).map(Some);
         }
@@ -67,7 +67,7 @@ impl Walk {
             };
             level.next += 1;
             if level.path.as_bytes().len() + 1 + name.len() > MAX_PATH {
-                return Err(DirectoryError::PathLength { path: (*level.path).clone() });
+                return Err(FileError::PathLength { path: (*level.path).clone() });
             }
             let path = level.path.join(name);
             let directory =
@@ -75,7 +75,7 @@ impl Walk {
             let kind = match kind {
                 FileType::Unknown => statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
                     .map(|stat| FileType::from_raw_mode(stat.st_mode))
-                    .map_err(|error| DirectoryError::read("examine", &path, error))?,
+                    .map_err(|error| FileError::read("examine", &path, error))?,
                 known => known,
             };
             if self.exclude.prunes(path.as_bytes(), kind == FileType::Directory, true) {
@@ -91,15 +91,15 @@ impl Walk {
     }
 
     /// Makes a directory the current one and describes it.
-    fn enter(&mut self, handle: Handle) -> Result<Work, DirectoryError> {
+    fn enter(&mut self, handle: Handle) -> Result<Work, FileError> {
         let stat = handle.stat()?;
         let path = Arc::clone(&handle.path);
         let xattrs = self
             .xattrs
             .read(Target::File(rustix::fd::AsFd::as_fd(&handle)))
-            .map_err(|error| DirectoryError::read("read the attributes of", &path, error))?;
+            .map_err(|error| FileError::read("read the attributes of", &path, error))?;
         let listing = Listing::read(&handle, &mut self.listing_buffer)
-            .map_err(|error| DirectoryError::read("list", &path, error))?;
+            .map_err(|error| FileError::read("list", &path, error))?;
         let identity = handle::identity(&stat);
         let entry = Entry {
             path: (*path).clone(),
@@ -118,14 +118,14 @@ impl Walk {
     }
 
     /// Returns from the current directory to its parent.
-    fn leave(&mut self) -> Result<(), DirectoryError> {
+    fn leave(&mut self) -> Result<(), FileError> {
         let left = self.levels.pop().and_then(|level| level.handle);
         if let (Some(level), Some(left)) = (self.levels.last_mut(), left)
             && level.handle.is_none()
         {
             let handle = left.parent(&level.path)?;
             if handle::identity(&handle.stat()?) != level.identity {
-                return Err(DirectoryError::Replaced { path: (*level.path).clone() });
+                return Err(FileError::Replaced { path: (*level.path).clone() });
             }
             level.handle = Some(Arc::new(handle));
         }

@@ -1,6 +1,7 @@
 //! Errors of a container image.
 
 use super::digest::Digest;
+use crate::SourceError;
 use std::fmt;
 use std::io;
 
@@ -11,6 +12,12 @@ pub struct ImageError {
     pub image: String,
     /// The fault.
     pub problem: ImageProblem,
+}
+
+impl From<Box<ImageError>> for SourceError {
+    fn from(error: Box<ImageError>) -> Self {
+        Self::Fault(error)
+    }
 }
 
 impl fmt::Display for ImageError {

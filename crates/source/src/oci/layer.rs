@@ -10,9 +10,9 @@
 //! - In an eStargz layer the table of contents and the landmarks are no part of the tree.
 
 use super::error::{ImageProblem, Role};
-use super::tree::{Body, Child, Directory, Node, NodeId, ROOT, Tree};
 use crate::entry::{Device, Entry, Kind, Xattr};
 use crate::region::Region;
+use crate::sorted::{Body, Child, Directory, Node, NodeId, ROOT, Tree};
 use crate::tar::{Content, Member, TarReader, WHITEOUT};
 use crate::{EntryPath, Options, SourceError, Warnings};
 use std::collections::btree_map;

@@ -3,8 +3,8 @@
 
 use super::error::{ImageError, Role};
 use super::layer::{self, Layer, LayerFault, LayerName};
-use super::tree::{Body, Child, NodeId, ROOT, Tree};
 use crate::entry::{Device, Entry, EntryPath, Kind};
+use crate::sorted::{Body, Child, NodeId, ROOT, Tree};
 use crate::tar::TarSource;
 use crate::{Data, Options, Source, SourceError, Warnings};
 use std::path::Path;

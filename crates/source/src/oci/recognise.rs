@@ -3,8 +3,9 @@
 use super::documents::{self, MAX_DOCUMENT, SavedImage};
 use super::error::Role;
 use super::spec::{ImageFormat, ImageSpec};
+use crate::compression::{Compression, MAGIC_LENGTH};
 use crate::region::Region;
-use crate::tar::{Compression, MAGIC_LENGTH, Member, TarReader};
+use crate::tar::{Member, TarReader};
 use crate::{Kind, Options, SourceError};
 use std::fs::File;
 use std::io::Read;
@@ -30,9 +31,6 @@ pub(crate) fn recognise(path: &Path) -> Result<Option<Recognised>, SourceError> 
     let image = |format| ImageSpec { format, path: path.into(), reference: None };
     if metadata.is_dir() {
         let has = |name: &str| path.join(name).is_file();
-        if is_copy_of_skopeo(path) {
-            return Err(SourceError::SkopeoDirectory { path: path.into() });
-        }
         let is_layout = has("oci-layout") && has("index.json");
         let recognised = || Recognised { spec: image(ImageFormat::Oci), otherwise: None };
         return Ok(is_layout.then(recognised));
@@ -60,7 +58,7 @@ pub(crate) fn recognise(path: &Path) -> Result<Option<Recognised>, SourceError> 
 }
 
 /// Whether a directory is what skopeo copies to `dir:`.
-fn is_copy_of_skopeo(path: &Path) -> bool {
+pub(crate) fn is_copy_of_skopeo(path: &Path) -> bool {
     const VERSION: &[u8] = b"Directory Transport Version:";
     let version = path.join("version");
     // A pipe must not make this wait.

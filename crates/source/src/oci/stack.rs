@@ -2,8 +2,8 @@
 
 use super::error::{ImageProblem, Role};
 use super::layer::Layer;
-use super::tree::{Body, Child, Node, NodeId, ROOT, Tree};
 use crate::EntryPath;
+use crate::sorted::{Body, Child, Node, NodeId, ROOT, Tree};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 

@@ -5,10 +5,11 @@ use super::choose::Blob;
 use super::error::{ImageError, ImageProblem, Role};
 use super::layer::{self, Layer, LayerFault, LayerName};
 use super::stack;
-use super::tree::Tree;
 use super::unpacked::{self, Unpacked};
 use super::verification::Claim;
 use crate::region::Region;
+use crate::sorted::Tree;
+use crate::tar::TarError;
 use crate::{Options, SourceError, Warnings};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -111,9 +112,9 @@ impl Work<'_> {
         };
         read().map_err(|fault| match fault {
             // Damage is the likeliest reason for what cannot be read.
-            LayerFault::Source(SourceError::Tar(fault)) => {
+            LayerFault::Source(SourceError::Fault(fault)) if fault.is::<TarError>() => {
                 let damage = unpacked::damage(role, blob, &go_on);
-                damage.map_or(LayerFault::Source(fault.into()), LayerFault::Problem)
+                damage.map_or(LayerFault::Source(SourceError::Fault(fault)), LayerFault::Problem)
             }
             other => other,
         })

@@ -9,8 +9,9 @@ use super::error::{ImageProblem, Role};
 use super::layer::LayerFault;
 use super::verification::{Claim, Claimed};
 use crate::Options;
+use crate::compression::{Compression, MAGIC_LENGTH};
 use crate::region::{Region, RegionStream};
-use crate::tar::{Compression, MAGIC_LENGTH, spool};
+use crate::tar::spool;
 use std::io::{self, Read};
 use std::sync::Arc;
 

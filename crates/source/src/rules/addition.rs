@@ -2,7 +2,7 @@
 
 use super::error::{RuleError, RuleProblem};
 use crate::chunk::{Chunk, Data};
-use crate::directory::data_ranges;
+use crate::files::data_ranges;
 use crate::pool::{BUFFER_SIZE, BufferPool};
 use crate::{DataRange, Entry, EntryPath, Kind, Links, Metadata, Timestamp};
 use std::collections::VecDeque;

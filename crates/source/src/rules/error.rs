@@ -1,5 +1,6 @@
 //! Errors of rules.
 
+use crate::SourceError;
 use crate::selinux::LabelError;
 use std::io;
 use std::path::PathBuf;
@@ -32,6 +33,12 @@ pub enum RuleError {
         /// How many more there are.
         others: usize,
     },
+}
+
+impl From<RuleError> for SourceError {
+    fn from(error: RuleError) -> Self {
+        Self::Fault(Box::new(error))
+    }
 }
 
 fn more(others: usize) -> String {

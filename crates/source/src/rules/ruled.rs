@@ -1,9 +1,9 @@
 //! A source with rules over it.
 
+use super::Rules;
 use super::addition::AddedData;
 use super::error::RuleError;
 use super::pass::{Pass, Ready};
-use crate::oci::ImageReport;
 use crate::pool::BufferPool;
 use crate::{Data, Entry, Lending, LentFile, Options, Source, SourceError, Warnings};
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use std::sync::Arc;
 /// A source with rules over it.
 pub(crate) struct RuledSource {
     source: Box<dyn Source>,
+    rules: Arc<Rules>,
     options: Options,
     pass: Pass,
     /// The data of the entry that was delivered last, if a rule added it.
@@ -24,12 +25,13 @@ pub(crate) struct RuledSource {
 }
 
 impl RuledSource {
-    /// Puts the rules of `options` over a source that follows its other options.
-    pub(crate) fn over(source: Box<dyn Source>, options: &Options) -> Self {
+    /// Puts rules over a source that follows `options`.
+    pub(crate) fn over(source: Box<dyn Source>, rules: &Arc<Rules>, options: &Options) -> Self {
         Self {
             source,
+            rules: Arc::clone(rules),
             options: options.clone(),
-            pass: Pass::new(&options.rules, options.sorted),
+            pass: Pass::new(rules, options.sorted),
             added: None,
             in_source: false,
             pool: Arc::default(),
@@ -40,7 +42,7 @@ impl RuledSource {
 
     /// The pass came to its end.
     fn finish(&mut self) -> Result<(), RuleError> {
-        self.warnings = self.pass.findings.warnings(&self.options.rules);
+        self.warnings = self.pass.findings.warnings(&self.rules);
         match self.warnings.split_first() {
             Some((first, others)) if self.options.strict => {
                 Err(RuleError::Strict { first: first.clone(), others: others.len() })
@@ -50,7 +52,7 @@ impl RuledSource {
     }
 
     fn advance(&mut self) -> Result<Option<Entry>, SourceError> {
-        let Options { rules, exclude, .. } = &self.options;
+        let (rules, exclude) = (&self.rules, &self.options.exclude);
         loop {
             if let Some(Ready { entry, data, in_source }) = self.pass.ready.pop_front() {
                 (self.added, self.in_source) = (data, in_source);
@@ -70,8 +72,7 @@ impl RuledSource {
 
 impl Source for RuledSource {
     fn scan(&mut self, visit: &mut dyn FnMut(&Entry)) -> Result<(), SourceError> {
-        let Self { source, options, pass, .. } = self;
-        let Options { rules, exclude, .. } = &*options;
+        let Self { source, rules, options: Options { exclude, .. }, pass, .. } = self;
         let mut failed = None;
         let mut deliver = |pass: &mut Pass| {
             for Ready { entry, .. } in pass.ready.drain(..) {
@@ -89,7 +90,7 @@ impl Source for RuledSource {
             deliver(pass);
         }
         let end = failed.map_or_else(|| self.finish(), Err);
-        self.pass = Pass::new(&self.options.rules, self.options.sorted);
+        self.pass = Pass::new(&self.rules, self.options.sorted);
         self.failed = end.is_err();
         Ok(end?)
     }
@@ -131,15 +132,11 @@ impl Source for RuledSource {
 
     fn restart(&mut self) -> Result<(), SourceError> {
         self.source.restart()?;
-        self.pass = Pass::new(&self.options.rules, self.options.sorted);
+        self.pass = Pass::new(&self.rules, self.options.sorted);
         self.added = None;
         self.in_source = false;
         self.failed = false;
         Ok(())
-    }
-
-    fn image(&self) -> Option<&ImageReport> {
-        self.source.image()
     }
 
     fn warnings(&self) -> Warnings {

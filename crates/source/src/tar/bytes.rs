@@ -4,9 +4,6 @@ use super::input::Input;
 use crate::Chunk;
 use std::io;
 
-/// Size of a header and the unit to which everything in an archive is padded.
-pub(super) const BLOCK: usize = 512;
-
 /// The rest of an archive.
 pub(super) struct Bytes {
     input: Box<dyn Input>,

@@ -1,5 +1,6 @@
 //! Errors of an archive.
 
+use crate::SourceError;
 use crate::entry::{MAX_DATA_RANGES, MAX_NAME, MAX_PATH, MAX_SYMLINK_TARGET};
 use crate::foreign::Foreign;
 use std::fmt;
@@ -37,6 +38,12 @@ pub(super) fn io_problem(error: io::Error) -> Problem {
             Problem::Truncated { missing: "its compressed stream ends early" }
         }
         _ => Problem::Io(error),
+    }
+}
+
+impl From<Box<TarError>> for SourceError {
+    fn from(error: Box<TarError>) -> Self {
+        Self::Fault(error)
     }
 }
 

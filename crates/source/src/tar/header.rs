@@ -1,9 +1,11 @@
 //! The 512-byte header: ustar (POSIX.1-1988), GNU and v7 (GNU tar manual, "Basic Tar Format").
 
-use super::bytes::BLOCK;
 use super::error::Problem;
 use crate::{DataRange, Device};
 use std::ops::Range;
+
+/// Size of a header and the unit to which everything in an archive is padded.
+pub(super) const BLOCK: usize = 512;
 
 const NAME: Range<usize> = 0..100;
 const MODE: Range<usize> = 100..108;

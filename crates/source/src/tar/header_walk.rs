@@ -5,9 +5,8 @@
 //! only where it is at their very place, and reads by itself elsewhere: a wrong guess costs time, and
 //! nothing else.
 
-use super::bytes::BLOCK;
 use super::extended::{Extended, LIMIT};
-use super::header::Header;
+use super::header::{BLOCK, Header};
 use crate::Chunk;
 use crate::region::Region;
 use std::collections::VecDeque;

@@ -24,10 +24,10 @@
 //!   of changes the changed files are packed, as `tar -x` unpacks them.
 //! - A regular entry whose name ends in a slash is a directory, as in archives older than POSIX.
 
-use super::bytes::{BLOCK, Bytes};
+use super::bytes::Bytes;
 use super::error::{Problem, TarError, io_problem};
 use super::extended::Extended;
-use super::header::{Header, continue_gnu_sparse};
+use super::header::{BLOCK, Header, continue_gnu_sparse};
 use super::input::{Headers, Input, Stream};
 use super::path::clean;
 use super::pax::Extensions;

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::io::{self, Read};
 use undercroft_source::tar::TarReader;
-use undercroft_source::{DataRange, Entry, Kind, Options, Source, SourceError, SourceSpec, open};
+use undercroft_source::{
+    DataRange, Entry, Kind, Options, Source, SourceError, SourceOptions, SourceSpec,
+};
 
 /// An entry with the contents of its data ranges, one after the other.
 #[derive(Clone, PartialEq, Eq)]
@@ -70,6 +72,14 @@ fn check_ranges(entry: &Entry, pieces: Vec<DataRange>) {
         }
         _ => assert!(joined.is_empty(), "{}", entry.path),
     }
+}
+
+/// Opens a source.
+pub(crate) fn open(
+    spec: &SourceSpec,
+    options: &(impl Clone + Into<SourceOptions>),
+) -> Result<Box<dyn Source>, SourceError> {
+    Ok(undercroft_source::open(spec, &options.clone().into())?.source)
 }
 
 pub(crate) fn read_path(

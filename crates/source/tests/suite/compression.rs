@@ -1,13 +1,13 @@
 //! Compressed archives as the real tools make, join and fill them up.
 
 use crate::archive::Archive;
-use crate::collect::{drain, read_bytes, read_path};
+use crate::collect::{drain, open, read_bytes, read_path};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use tempfile::TempDir;
-use undercroft_source::{Options, SourceSpec, open};
+use undercroft_source::{Options, SourceSpec};
 
 fn scratch() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()

@@ -9,27 +9,29 @@ use tempfile::TempDir;
 use undercroft_source::DescriptionFormat::{Composefs, Mtree, Prototype};
 use undercroft_source::description::DescriptionSource;
 use undercroft_source::{
-    DescriptionFormat, DescriptionOptions, Device, Exclude, Kind, Links, Options, Source, Timestamp,
+    DescriptionFormat, DescriptionOptions, Device, Exclude, Kind, Links, Source, SourceOptions,
+    Timestamp,
 };
 
 fn scratch() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-fn options(contents: Option<&Path>) -> Options {
+fn options(contents: Option<&Path>) -> SourceOptions {
     let description =
         DescriptionOptions { contents: contents.map(Path::to_owned), ..Default::default() };
-    Options { description, ..Options::default() }
+    SourceOptions { description, ..SourceOptions::default() }
 }
 
 /// Reads a description twice; both passes have the same entries.
 fn read(
     format: DescriptionFormat,
     text: &str,
-    options: &Options,
+    options: &SourceOptions,
 ) -> Result<(Vec<Delivered>, Vec<String>), String> {
     let reader = Cursor::new(text.as_bytes().to_vec());
-    let mut source = DescriptionSource::from_reader(format, reader, options);
+    let mut source =
+        DescriptionSource::from_reader(format, reader, &options.description, &options.reading);
     let mut scanned = Vec::new();
     source.scan(&mut |entry| scanned.push(entry.clone())).map_err(|error| error.to_string())?;
     let all = drain(&mut source).map_err(|error| error.to_string())?;
@@ -188,7 +190,8 @@ fn names_of_one_file_by_numbers_tags_and_contents() {
     assert!(shown(&entries(Mtree, text, Some(home.path())))[1].ends_with("= file"));
     // The first name that is not left out is the file.
     let exclude = Exclude::new(["file"]).unwrap();
-    let left = Options { exclude, ..options(Some(home.path())) };
+    let mut left = options(Some(home.path()));
+    left.reading.exclude = exclude;
     let (all, _) = read(Mtree, text, &left).unwrap();
     assert_eq!(all.len(), 1);
     assert_eq!(all[0].data, b"hello");
@@ -249,7 +252,8 @@ fn keywords_that_are_not_followed_are_told() {
         "the keyword cksum is not followed, which 1 lines have, line 3 first",
     ];
     assert_eq!(warnings, expected);
-    let strict = Options { strict: true, ..options(None) };
+    let mut strict = options(None);
+    strict.reading.strict = true;
     let error = read(Mtree, text, &strict).unwrap_err();
     assert!(error.contains("line 1: the keyword flags is not followed"), "{error}");
 }
@@ -493,7 +497,8 @@ fn large_files_are_lent_and_compared_all_the_same() {
     let wrong = right.replace("sha256=1913", "sha256=0000");
     for (text, is_right) in [(right.to_owned(), true), (wrong, false)] {
         let reader = Cursor::new(text.into_bytes());
-        let mut source = DescriptionSource::from_reader(Mtree, reader, &options(Some(home.path())));
+        let SourceOptions { description, reading, .. } = options(Some(home.path()));
+        let mut source = DescriptionSource::from_reader(Mtree, reader, &description, &reading);
         assert!(source.lend_files(&Lending::new(64 << 10)));
         let entry = source.next_entry().unwrap().unwrap();
         assert!(matches!(entry.kind, Kind::Regular { size: 3_000_000, .. }));

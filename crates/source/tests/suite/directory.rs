@@ -1,6 +1,6 @@
 //! Directory sources.
 
-use crate::collect::{Delivered, drain, read_path};
+use crate::collect::{Delivered, drain, open, read_path};
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, mknodat};
 use std::fs::{self, File};
 use std::num::NonZeroUsize;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use undercroft_source::directory::DirectorySource;
 use undercroft_source::{
     DataRange, Device, Exclude, Kind, Lending, Links, Options, Source, SourceError, SourceSpec,
-    Timestamp, open,
+    Timestamp,
 };
 
 fn scratch() -> TempDir {

@@ -1,12 +1,12 @@
 //! Files that are no archives, and where an archive ends.
 
 use crate::archive::Archive;
-use crate::collect::{Delivered, drain, read_bytes, read_path};
+use crate::collect::{Delivered, drain, open, read_bytes, read_path};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
-use undercroft_source::{Options, SourceSpec, open};
+use undercroft_source::{Options, SourceSpec};
 
 fn scratch() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()

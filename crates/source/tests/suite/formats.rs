@@ -1,7 +1,7 @@
 //! Archives in every format: by the system's tar from a real tree, and by hand.
 
 use crate::archive::{Archive, header, record, seal};
-use crate::collect::{Delivered, drain, read_bytes, read_path};
+use crate::collect::{Delivered, drain, open, read_bytes, read_path};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
 use undercroft_source::{
-    DataRange, Device, Exclude, Kind, Links, Options, SourceSpec, Timestamp, Warnings, open,
+    DataRange, Device, Exclude, Kind, Links, Options, SourceSpec, Timestamp, Warnings,
 };
 
 fn scratch() -> TempDir {

@@ -1,12 +1,12 @@
 //! Names of archives that mean another place: by records beside them, and over symbolic links.
 
 use crate::archive::{Archive, header, seal};
-use crate::collect::{Delivered, drain, read_bytes, read_path};
+use crate::collect::{Delivered, drain, open, read_bytes, read_path};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use tempfile::TempDir;
-use undercroft_source::{Exclude, Kind, Options, SourceSpec, open};
+use undercroft_source::{Exclude, Kind, Options, SourceSpec};
 
 fn scratch() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()

@@ -7,19 +7,20 @@ use std::process::Command;
 use std::sync::Arc;
 
 use undercroft_source::{
-    Entry, Kind, Options, RuleList, Source, SourceError, SourceSpec, Timestamp, open,
+    Entry, Kind, Options, RuleList, Source, SourceError, SourceOptions, SourceSpec, Timestamp,
 };
 
 use crate::archive::Archive;
-use crate::collect::{Delivered, drain};
+use crate::collect::{Delivered, drain, open};
 
 /// The options of rules, given as a text.
-fn options(rules: &str, directory: &Path) -> Result<Options, String> {
+fn options(rules: &str, directory: &Path) -> Result<SourceOptions, String> {
     let mut list = RuleList::default();
     list.made_at(Timestamp { seconds: 77, nanoseconds: 0 });
     let added = list.add_text(rules.as_bytes(), "rules", directory);
     let (exclude, rules) = added.and_then(|()| list.finish()).map_err(|error| error.to_string())?;
-    Ok(Options { exclude, rules: Arc::new(rules), ..Options::default() })
+    let reading = Options { exclude, ..Options::default() };
+    Ok(SourceOptions { rules: Arc::new(rules), ..reading.into() })
 }
 
 /// What a source delivers, after a scan that must show the same.
@@ -34,7 +35,10 @@ fn read(source: &mut dyn Source) -> Result<Vec<Delivered>, SourceError> {
     Ok(all)
 }
 
-fn read_path(path: &Path, options: &Options) -> Result<(Vec<Delivered>, Vec<String>), String> {
+fn read_path(
+    path: &Path,
+    options: &SourceOptions,
+) -> Result<(Vec<Delivered>, Vec<String>), String> {
     let spec = SourceSpec::Path(path.to_owned());
     let mut source = open(&spec, options).map_err(|error| error.to_string())?;
     let all = read(source.as_mut()).map_err(|error| error.to_string())?;
@@ -232,7 +236,7 @@ fn rules_that_do_nothing_are_reported_and_refused_when_strict() {
         let mut options = options(rules, home.path()).unwrap();
         let (_, warnings) = read_path(&root, &options).unwrap();
         assert!(warnings.len() == 1 && warnings[0].contains(warning), "{warnings:?}");
-        options.strict = true;
+        options.reading.strict = true;
         let error = read_path(&root, &options).unwrap_err();
         assert!(error.contains(warning), "{error}");
     }

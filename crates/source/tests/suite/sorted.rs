@@ -5,9 +5,11 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use undercroft_source::{EntryPath, Kind, Links, Options, RuleList, SourceError, SourceSpec, open};
+use undercroft_source::{
+    EntryPath, Kind, Links, Options, RuleList, SourceError, SourceOptions, SourceSpec,
+};
 
-use crate::collect::{Delivered, drain};
+use crate::collect::{Delivered, drain, open};
 
 fn shell(directory: &Path, line: &str) {
     let output = Command::new("sh").args(["-ec", line]).current_dir(directory).output().unwrap();
@@ -23,7 +25,7 @@ tar -cf ../all.tar --format=posix -C ../old a.b stays
 tar -rf ../all.tar --format=posix --no-recursion b/pipe b a/link a/deep/file a.b b/linked b/large a a/deep .
 gzip -k ../all.tar";
 
-fn read(path: &Path, options: &Options) -> Vec<Delivered> {
+fn read(path: &Path, options: &SourceOptions) -> Vec<Delivered> {
     let mut source = open(&SourceSpec::Path(path.to_owned()), options).unwrap();
     let mut scanned = Vec::new();
     source.scan(&mut |entry| scanned.push(entry.clone())).unwrap();
@@ -43,11 +45,12 @@ fn read(path: &Path, options: &Options) -> Vec<Delivered> {
     all
 }
 
-fn sorted(rules: &str, home: &Path) -> Options {
+fn sorted(rules: &str, home: &Path) -> SourceOptions {
     let mut list = RuleList::default();
     list.add_text(rules.as_bytes(), "rules", home).unwrap();
     let (exclude, rules) = list.finish().unwrap();
-    Options { exclude, rules: Arc::new(rules), sorted: true, ..Options::default() }
+    let reading = Options { exclude, sorted: true, ..Options::default() };
+    SourceOptions { rules: Arc::new(rules), ..reading.into() }
 }
 
 #[test]
@@ -77,7 +80,8 @@ fn what_rules_add_comes_at_its_place() {
                     b/new/link|b/pipe|stays|z";
     assert_eq!(paths.join("|"), expected);
     assert_eq!(read(&home.path().join("all.tar"), &options), tree);
-    let unsorted = Options { sorted: false, ..options };
+    let mut unsorted = options;
+    unsorted.reading.sorted = false;
     let mut source = open(&SourceSpec::Path(home.path().join("tree")), &unsorted).unwrap();
     let mut before: Vec<_> = drain(source.as_mut()).unwrap();
     assert_ne!(before.iter().map(Delivered::path).collect::<Vec<_>>(), paths);

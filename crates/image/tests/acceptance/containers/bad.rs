@@ -16,7 +16,7 @@ fn refused(source: &str) -> String {
     let home = tempfile::tempdir().unwrap();
     let spec = SourceSpec::from(std::path::PathBuf::from(source));
     let mut options = PackOptions::new(spec, home.path().join("image"));
-    options.source_options.temporary_directory = home.path().to_owned();
+    options.source_options.reading.temporary_directory = home.path().to_owned();
     let error = build(&options).expect_err(source);
     let left: Vec<_> = fs::read_dir(home.path()).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");

@@ -8,7 +8,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use undercroft_image::pack::{PackOptions, Summary};
 use undercroft_source::oci::ImageFormat;
-use undercroft_source::{Options, SourceSpec, open};
+use undercroft_source::{SourceOptions, SourceSpec, open};
 
 use super::image::{Form, Layout};
 use super::layer::Layer;
@@ -17,10 +17,10 @@ use crate::judged::{build, chain};
 
 /// Names of the files at the root, or the error.
 fn names(source: &str, platform: Option<&str>) -> Result<Vec<String>, String> {
-    let mut options = Options::default();
+    let mut options = SourceOptions::default();
     options.image.platform = platform.map(|platform| platform.parse().unwrap());
     let spec = SourceSpec::from(PathBuf::from(source));
-    let mut source = open(&spec, &options).map_err(|error| chain(&error))?;
+    let mut source = open(&spec, &options).map_err(|error| chain(&error))?.source;
     let mut names = Vec::new();
     source.scan(&mut |entry| names.push(entry.path.to_string())).map_err(|error| chain(&error))?;
     Ok(names)

@@ -33,7 +33,7 @@ fn stacked(home: &Path, layers: &[Vec<u8>]) -> Result<LayerSummary, LayerError> 
     let mut summary = LayerSummary::default();
     for layer in &layers[1..] {
         fs::write(&tar, layer).unwrap();
-        let mut source = LayerSource::open(&tar, &options.source_options)?;
+        let mut source = LayerSource::open(&tar, &options.source_options.reading)?;
         let device = Description::from(image.clone()).open(false, None).unwrap();
         let volume = Volume::open_live(device, &LiveOptions::default()).unwrap();
         let fs = FileSystem::from_volume(Arc::new(volume));

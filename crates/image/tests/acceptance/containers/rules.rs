@@ -77,7 +77,7 @@ fn image(spec: SourceSpec, rules: &str, home: &Path) -> Result<Vec<u8>, String> 
     let mut list = RuleList::default();
     list.add_text(rules.as_bytes(), "rules", home).unwrap();
     let (exclude, rules) = list.finish().unwrap();
-    options.source_options.exclude = exclude;
+    options.source_options.reading.exclude = exclude;
     options.source_options.rules = Arc::new(rules);
     options.force = true;
     build(&options).map_err(|error| chain(&error))?;

@@ -28,7 +28,7 @@ fn tar(directory: &Path, arguments: &[&str]) -> Vec<u8> {
 fn image(spec: SourceSpec, exclude: &[&str], at: &Path) -> Vec<u8> {
     let mut options = PackOptions::new(spec, at.to_owned());
     options.force = true;
-    options.source_options.exclude = Exclude::new(exclude).unwrap();
+    options.source_options.reading.exclude = Exclude::new(exclude).unwrap();
     build(&options).unwrap();
     fs::read(at).unwrap()
 }
@@ -111,10 +111,10 @@ fn labels_are_attributes_only_if_asked() {
     let layers = [(Form::Plain, Layer::at(1).file("f", b"f").end())];
     let manifest = layout.image(&layers, "amd64", &labels);
     layout.add(manifest, None, None);
-    let mut options = undercroft_source::Options::default();
-    let root = |options: &undercroft_source::Options| {
+    let mut options = undercroft_source::SourceOptions::default();
+    let root = |options: &undercroft_source::SourceOptions| {
         let spec = SourceSpec::Path(layout.path.clone());
-        let mut source = undercroft_source::open(&spec, options).unwrap();
+        let mut source = undercroft_source::open(&spec, options).unwrap().source;
         source.next_entry().unwrap().unwrap()
     };
     assert_eq!(root(&options).path.as_bytes(), b"f");

@@ -1,9 +1,9 @@
 //! The keywords of an mtree(5) line.
 
-use super::super::digest::{Algorithm, Digest};
 use super::super::error::DescriptionProblem;
-use super::super::notes::Notes;
+use super::super::ignored::Ignored;
 use super::values::{Type, contents, decimal, device, kind, mode, names_tag, narrow, text, time};
+use crate::digest::{Algorithm, Digest};
 use crate::{Device, EntryPath, ModeChange, Timestamp};
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl Keywords {
         &mut self,
         word: &[u8],
         line: u64,
-        notes: &mut Notes,
+        ignored: &mut Ignored,
     ) -> Result<(), DescriptionProblem> {
         let (keyword, value) = match word.iter().position(|&byte| byte == b'=') {
             Some(at) => (&word[..at], &word[at + 1..]),
@@ -83,7 +83,7 @@ impl Keywords {
             }
             _ => match algorithm(keyword) {
                 Some(algorithm) => self.add_digest(algorithm, value)?,
-                None => notes.keyword(keyword, line),
+                None => ignored.keyword(keyword, line),
             },
         }
         Ok(())

@@ -3,13 +3,14 @@
 use super::super::accounts::Accounts;
 use super::super::check_target;
 use super::super::contents::Contents;
-use super::super::described::{Expected, Told, no_mode};
 use super::super::error::{DescriptionProblem, cut};
-use super::super::notes::Notes;
-use super::super::tree::{Draft, File, FileId, Whence};
+use super::super::file::{File, Origin};
+use super::super::ignored::Ignored;
+use super::super::tree::{Draft, FileId};
 use super::keywords::{Keywords, Rare};
 use super::values::Type;
 use crate::entry::{Kind, MAX_FILE_SIZE};
+use crate::files::{ContentsProblem, Expected, PartialMetadata};
 use crate::{Device, EntryPath};
 use rustc_hash::FxHashMap;
 
@@ -26,7 +27,7 @@ enum Identity {
 /// Files and names, as lines are taken.
 pub(super) struct Settling<'a> {
     contents: Option<&'a mut Contents>,
-    notes: &'a mut Notes,
+    ignored: &'a mut Ignored,
     users: Option<Accounts>,
     groups: Option<Accounts>,
     /// Files that may have further names, with the line of the first.
@@ -38,11 +39,11 @@ impl<'a> Settling<'a> {
     /// Makes room for so many names.
     pub(super) fn new(
         contents: Option<&'a mut Contents>,
-        notes: &'a mut Notes,
+        ignored: &'a mut Ignored,
         names: usize,
     ) -> Self {
         let (shared, draft) = (FxHashMap::default(), Draft::with_capacity(names));
-        Self { contents, notes, users: None, groups: None, shared, draft }
+        Self { contents, ignored, users: None, groups: None, shared, draft }
     }
 
     pub(super) fn finish(self) -> Draft {
@@ -58,27 +59,27 @@ impl<'a> Settling<'a> {
     ) -> Result<(), DescriptionProblem> {
         let mut rare = keywords.rare.take().map(|rare| *rare).unwrap_or_default();
         let kind = kind(path, &keywords, &mut rare)?;
-        let whence = self.whence(path, &keywords, rare.contents.take(), &kind)?;
-        let Some(whence) = whence else { return Ok(()) };
-        let told = self.told(path, &keywords, &rare, kind == Kind::Directory)?;
-        if told.mode.is_none() && whence == Whence::Nowhere {
-            return Err(no_mode(cut(path.as_bytes())));
+        let origin = self.origin(path, &keywords, rare.contents.take(), &kind)?;
+        let Some(origin) = origin else { return Ok(()) };
+        let metadata = self.metadata(path, &keywords, &rare, kind == Kind::Directory)?;
+        if metadata.mode.is_none() && origin == Origin::Nowhere {
+            return Err(ContentsProblem::NoMode { path: cut(path.as_bytes()) }.into());
         }
         let unknown_digest = rare.unknown_digest;
         let identity = self.identity(path, line, rare, &kind)?;
         let mut expected = Expected::default();
         if matches!(kind, Kind::Regular { .. }) && !keywords.is_unchanged {
             if let (true, Some(keyword)) = (keywords.digests.is_empty(), unknown_digest) {
-                self.notes.keyword(keyword, line);
+                self.ignored.keyword(keyword, line);
             }
             expected = Expected { size: keywords.size, digests: keywords.digests };
         }
-        let file = File { kind, told, xattrs: Box::default(), whence, expected };
+        let file = File { kind, metadata, xattrs: Box::default(), origin, expected };
         let id = match identity.as_ref().and_then(|identity| self.shared.get(identity)) {
             Some(&(id, first)) => {
                 let known = self.draft.file(id);
                 let is_same = known.kind == file.kind
-                    && known.told == file.told
+                    && known.metadata == file.metadata
                     && known.expected == file.expected;
                 if !is_same {
                     return Err(DescriptionProblem::Names { path: cut(path.as_bytes()), first });
@@ -98,42 +99,42 @@ impl<'a> Settling<'a> {
     }
 
     /// Where contents and attributes that are not told are; `None` if an optional file is not there.
-    fn whence(
+    fn origin(
         &mut self,
         path: &EntryPath,
         keywords: &Keywords,
         elsewhere: Option<EntryPath>,
         kind: &Kind,
-    ) -> Result<Option<Whence>, DescriptionProblem> {
+    ) -> Result<Option<Origin>, DescriptionProblem> {
         let is_regular = matches!(kind, Kind::Regular { .. });
         let Some(contents) = self.contents.as_deref_mut() else {
             return match elsewhere {
-                _ if !is_regular => Ok(Some(Whence::Nowhere)),
-                None if keywords.size == Some(0) => Ok(Some(Whence::Nowhere)),
+                _ if !is_regular => Ok(Some(Origin::Nowhere)),
+                None if keywords.size == Some(0) => Ok(Some(Origin::Nowhere)),
                 _ if keywords.is_optional => Ok(None),
                 _ => Err(DescriptionProblem::NoContents { path: cut(path.as_bytes()) }),
             };
         };
-        let whence = match elsewhere.filter(|_| is_regular) {
-            Some(file) => Whence::Below(file),
-            None => Whence::AtPath,
+        let origin = match elsewhere.filter(|_| is_regular) {
+            Some(file) => Origin::Below(file),
+            None => Origin::AtPath,
         };
-        let place = if let Whence::Below(file) = &whence { file } else { path };
+        let place = if let Origin::Below(file) = &origin { file } else { path };
         let is_missing = is_regular
             && keywords.is_optional
             && contents.stat(place).is_ok_and(|found| found.is_none());
-        Ok((!is_missing).then_some(whence))
+        Ok((!is_missing).then_some(origin))
     }
 
-    fn told(
+    fn metadata(
         &mut self,
         path: &EntryPath,
         keywords: &Keywords,
         rare: &Rare,
         is_directory: bool,
-    ) -> Result<Told, DescriptionProblem> {
+    ) -> Result<PartialMetadata, DescriptionProblem> {
         if keywords.is_unchanged {
-            return Ok(Told::default());
+            return Ok(PartialMetadata::default());
         }
         let contents = &mut self.contents;
         let mut number = |list: &mut Option<Accounts>, file, name: &[u8], keyword, number| {
@@ -160,7 +161,7 @@ impl<'a> Settling<'a> {
             (gid, _) => gid,
         };
         let mode = keywords.mode.as_ref().map(|mode| mode.apply(0, is_directory));
-        Ok(Told { mode, uid, gid, mtime: keywords.time })
+        Ok(PartialMetadata { mode, uid, gid, mtime: keywords.time })
     }
 
     /// What other names of the file share, if it may have some.
@@ -186,12 +187,12 @@ impl<'a> Settling<'a> {
         let found = match self.contents.as_deref_mut() {
             Some(contents) => contents.stat(path).map_err(|error| {
                 let (path, file) = (cut(path.as_bytes()), contents.shown(path.as_bytes()));
-                DescriptionProblem::Contents { path, file, source: error.into() }
+                ContentsProblem::Unreadable { path, file, source: error.into() }
             })?,
             None => None,
         };
         let Some(stat) = found else {
-            self.notes.unlinked(line);
+            self.ignored.unlinked(line);
             return Ok(None);
         };
         #[allow(clippy::unnecessary_cast, reason = "the widths differ between architectures")]

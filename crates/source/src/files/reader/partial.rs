@@ -1,10 +1,10 @@
-//! Entries that a description tells of: what it does not say comes from a file.
+//! Entries of which a part is said: the rest comes from a file.
 
-use super::super::DirectoryError;
 use super::super::handle::{self, Handle};
+use super::super::partial_entry::{Check, PartialEntry, Place};
 use super::super::xattrs::Target;
 use super::{Pending, Reader, Sink, Stop, maybe_sparse, ranges, whole};
-use crate::description::{Check, Described, Place};
+use crate::FileError;
 use crate::pool::BUFFER_SIZE;
 use crate::{DataRange, Kind};
 use rustix::fd::{AsFd, OwnedFd};
@@ -13,53 +13,53 @@ use rustix::io::{Errno, pread, retry_on_intr};
 use std::sync::Arc;
 
 impl<S: Sink> Reader<'_, S> {
-    pub(super) fn read_described(&mut self, described: Described) -> Result<(), Stop> {
-        match (&described.entry.kind, &described.place) {
+    pub(super) fn read_partial(&mut self, partial: PartialEntry) -> Result<(), Stop> {
+        match (&partial.entry.kind, &partial.place) {
             (Kind::Regular { .. }, Place::File(file)) => {
                 let directory = Arc::clone(&file.directory);
                 let name = file.name.clone();
-                self.read_contents(described, &directory, &name)
+                self.read_contents(partial, &directory, &name)
             }
             (Kind::Regular { .. }, Place::Inline(bytes)) => {
                 let bytes = Arc::clone(bytes);
-                self.read_inline(described, &bytes)
+                self.read_inline(partial, &bytes)
             }
-            (Kind::Regular { .. }, Place::Nowhere) => self.read_inline(described, &[]),
-            _ => self.read_attributes(described),
+            (Kind::Regular { .. }, Place::Nowhere) => self.read_inline(partial, &[]),
+            _ => self.read_attributes(partial),
         }
     }
 
     /// Takes attributes of something that is no regular file from what has its name, if anything has.
-    fn read_attributes(&mut self, mut described: Described) -> Result<(), Stop> {
-        let found = match &described.place {
+    fn read_attributes(&mut self, mut partial: PartialEntry) -> Result<(), Stop> {
+        let found = match &partial.place {
             Place::File(file) => {
                 match statat(&*file.directory, &*file.name, AtFlags::SYMLINK_NOFOLLOW) {
                     Ok(stat) => Some(handle::metadata(&stat)),
                     Err(Errno::NOENT) => None,
-                    Err(error) => return Err(described.no_contents(error).into()),
+                    Err(error) => return Err(partial.no_contents(error).into()),
                 }
             }
             _ => None,
         };
-        described.complete(found.as_ref())?;
-        self.push_entry(described.entry, None)
+        partial.complete(found.as_ref())?;
+        self.push_entry(partial.entry, None)
     }
 
-    fn read_inline(&mut self, mut described: Described, bytes: &[u8]) -> Result<(), Stop> {
+    fn read_inline(&mut self, mut partial: PartialEntry, bytes: &[u8]) -> Result<(), Stop> {
         let size = bytes.len() as u64;
-        described.check_size(size)?;
-        described.complete(None)?;
-        described.entry.kind = Kind::Regular { size, data: whole(size) };
-        self.push_entry(described.entry.clone(), None)?;
+        partial.check_size(size)?;
+        partial.complete(None)?;
+        partial.entry.kind = Kind::Regular { size, data: whole(size) };
+        self.push_entry(partial.entry.clone(), None)?;
         if !self.wants.data {
             return Ok(());
         }
-        let mut check = described.check();
+        let mut check = partial.check();
         check.update(0, bytes);
         for (piece, offset) in bytes.chunks(BUFFER_SIZE).zip((0..).step_by(BUFFER_SIZE)) {
             self.copy_piece(offset, piece)?;
         }
-        Ok(described.finish(check, size)?)
+        Ok(partial.finish(check, size)?)
     }
 
     /// Takes bytes that are in memory as data.
@@ -78,25 +78,25 @@ impl<S: Sink> Reader<'_, S> {
     /// Reads a regular file whose contents are those of another file.
     fn read_contents(
         &mut self,
-        mut described: Described,
+        mut partial: PartialEntry,
         directory: &Handle,
         name: &[u8],
     ) -> Result<(), Stop> {
-        let path = described.entry.path.clone();
+        let path = partial.entry.path.clone();
         let opened = || directory.file(name);
         let file = if self.wants.data { Some(opened()) } else { None };
-        let file = file.transpose().map_err(|error| described.no_contents(error))?;
+        let file = file.transpose().map_err(|error| partial.no_contents(error))?;
         let stat = match &file {
             Some(fd) => fstat(fd),
             None => statat(directory, name, AtFlags::SYMLINK_NOFOLLOW),
         }
-        .map_err(|error| described.no_contents(error))?;
+        .map_err(|error| partial.no_contents(error))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(described.no_contents(Errno::LOOP).into());
+            return Err(partial.no_contents(Errno::LOOP).into());
         }
         let size = stat.st_size as u64;
-        described.check_size(size)?;
-        described.complete(Some(&handle::metadata(&stat)))?;
+        partial.check_size(size)?;
+        partial.complete(Some(&handle::metadata(&stat)))?;
         let target = match &file {
             Some(fd) => Target::File(fd.as_fd()),
             None => Target::Name(directory, name),
@@ -104,20 +104,20 @@ impl<S: Sink> Reader<'_, S> {
         let xattrs = self
             .xattrs
             .read(target)
-            .map_err(DirectoryError::reading("read the attributes of", &path))?;
+            .map_err(FileError::reading("read the attributes of", &path))?;
         let data = match (maybe_sparse(&stat, &xattrs), &file) {
             (false, _) => whole(size),
             (true, Some(fd)) => ranges(fd, &path, size)?,
             (true, None) => {
-                let fd = opened().map_err(|error| described.no_contents(error))?;
+                let fd = opened().map_err(|error| partial.no_contents(error))?;
                 ranges(&fd, &path, size)?
             }
         };
-        described.take_xattrs(xattrs);
-        described.entry.kind = Kind::Regular { size, data: data.clone() };
-        self.push_entry(described.entry.clone(), None)?;
+        partial.take_xattrs(xattrs);
+        partial.entry.kind = Kind::Regular { size, data: data.clone() };
+        self.push_entry(partial.entry.clone(), None)?;
         match file {
-            Some(fd) => self.read_checked(&described, fd, &stat, &data),
+            Some(fd) => self.read_checked(&partial, fd, &stat, &data),
             None => Ok(()),
         }
     }
@@ -125,17 +125,17 @@ impl<S: Sink> Reader<'_, S> {
     /// Delivers the data of a file, and compares its digests.
     fn read_checked(
         &mut self,
-        described: &Described,
+        partial: &PartialEntry,
         fd: OwnedFd,
         stat: &Stat,
         data: &[DataRange],
     ) -> Result<(), Stop> {
-        let (path, size) = (&described.entry.path, stat.st_size as u64);
-        let mut check = described.check();
+        let (path, size) = (&partial.entry.path, stat.st_size as u64);
+        let mut check = partial.check();
         if let Some(lending) = self.lending(stat, data) {
             if !check.is_empty() {
-                self.see(&fd, described, data, &mut check)?;
-                described.finish(check, size)?;
+                self.see(&fd, partial, data, &mut check)?;
+                partial.finish(check, size)?;
             }
             return self.lend(fd, path.clone(), stat, lending);
         }
@@ -144,28 +144,28 @@ impl<S: Sink> Reader<'_, S> {
         }
         let mut see = |offset, bytes: &[u8]| check.update(offset, bytes);
         self.read_data(&fd, path, size, data, &mut see)?;
-        Ok(described.finish(check, size)?)
+        Ok(partial.finish(check, size)?)
     }
 
     /// Shows the data of a file that is lent to `check`.
     fn see(
         &self,
         fd: &OwnedFd,
-        described: &Described,
+        partial: &PartialEntry,
         ranges: &[DataRange],
         check: &mut Check,
     ) -> Result<(), Stop> {
-        let path = &described.entry.path;
+        let path = &partial.entry.path;
         let mut look = |buffer: &mut [u8]| {
             for range in ranges {
                 let mut offset = range.offset;
                 while offset < range.end() {
                     let length = (range.end() - offset).min(BUFFER_SIZE as u64) as usize;
                     let count = retry_on_intr(|| pread(fd, &mut buffer[..length], offset))
-                        .map_err(DirectoryError::reading("read", path))?;
+                        .map_err(FileError::reading("read", path))?;
                     if count == 0 {
                         let (path, expected) = (path.clone(), range.end());
-                        return Err(DirectoryError::Shrank { path, expected, found: offset });
+                        return Err(FileError::Shrank { path, expected, found: offset });
                     }
                     check.update(offset, &buffer[..count]);
                     offset += count as u64;

@@ -7,11 +7,9 @@
 
 mod acl;
 mod bytes;
-mod compression;
 mod encoding;
 mod error;
 mod extended;
-mod gzip;
 mod header;
 mod header_walk;
 mod input;
@@ -23,13 +21,13 @@ mod seen;
 mod sparse;
 mod spool;
 
-pub(crate) use compression::{Compression, MAGIC_LENGTH};
 pub use error::{Problem, TarError};
 pub use reader::TarReader;
 pub(crate) use reader::{Content, Member, WHITEOUT};
 pub(crate) use spool::spool;
 
 use crate::ahead::{Ahead, Filling};
+use crate::compression::{Compression, MAGIC_LENGTH};
 use crate::pool::BufferPool;
 use crate::region::Region;
 use crate::{Data, Entry, Options, Source, SourceError, Warnings};

@@ -3,7 +3,7 @@
 //! The image lies on this machine, as a directory with an OCI image layout, as an archive of one, or
 //! as `docker save` writes it; nothing is fetched. `choose` finds the image that is meant, `survey`
 //! reads its layers (`unpacked`, `layer`) and stacks them (`stack`) to one tree, and the second pass
-//! walks the tree (`walk`) and takes data from the layers (`gather`). Hidden data is not read.
+//! walks the tree and takes data from the layers (`crate::sorted`). Hidden data is not read.
 //!
 //! The meaning of layers and the reasons are in docs/decisions/oci.md.
 
@@ -11,45 +11,38 @@ mod choose;
 mod digest;
 mod documents;
 mod error;
-mod gather;
 mod layer;
 mod layer_source;
 mod platform;
 mod recognise;
 mod saved;
 mod sha256;
-mod sorted;
 mod spec;
 mod stack;
 mod store;
 mod survey;
-mod tree;
 mod unpacked;
 mod verification;
-mod walk;
 
 pub use digest::Digest;
 pub use error::{ImageError, ImageProblem, Role};
 pub use layer_source::{LayerEntry, LayerSource, Mark};
 pub use platform::Platform;
-pub(crate) use recognise::{Recognised, recognise};
-pub(crate) use sorted::SortedArchive;
+pub(crate) use recognise::{Recognised, is_copy_of_skopeo, recognise};
 pub use spec::{ImageFormat, ImageOptions, ImageSpec};
 
 use crate::ahead::{Ahead, Filling};
 use crate::entry::{Entry, MAX_XATTR_NAME, MAX_XATTR_VALUE, Xattr, sort_by_name};
 use crate::region::Region;
+use crate::sorted::{Body, Gather, LinkCounts, ROOT, ReadFault, Tree, Walk, link_counts};
 use crate::{Data, Options, Source, SourceError, Warnings};
 use choose::{Blob, Chosen};
 use documents::Config;
-use gather::{Gather, ReadFault};
 use std::io;
 use std::sync::Arc;
 use store::Store;
 use survey::Survey;
-use tree::{Body, ROOT, Tree};
 use verification::Verification;
-use walk::{LinkCounts, Walk};
 
 /// What a source tells of its container image.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,6 +65,7 @@ pub struct ImageSource {
     /// As errors name it.
     name: String,
     options: Options,
+    has_labels: bool,
     report: ImageReport,
     config: Config,
     blobs: Vec<Blob>,
@@ -102,24 +96,34 @@ impl ImageSource {
     ///
     /// # Errors
     /// There is no such image, or it is not whole. Layers are not read yet.
-    pub fn open(spec: &ImageSpec, options: &Options) -> Result<Self, SourceError> {
-        Self::new(spec, false, options)
+    pub fn open(
+        spec: &ImageSpec,
+        image: &ImageOptions,
+        options: &Options,
+    ) -> Result<Self, SourceError> {
+        Self::new(spec, false, image, options)
     }
 
     /// The image at a path that was recognised as one.
     pub(crate) fn recognised(
         recognised: &Recognised,
+        image: &ImageOptions,
         options: &Options,
     ) -> Result<Self, SourceError> {
         let Recognised { spec, otherwise } = recognised;
-        Self::new(spec, true, options).or_else(|error| match otherwise {
+        Self::new(spec, true, image, options).or_else(|error| match otherwise {
             // The first form is the one that was meant.
-            Some(spec) => Self::new(spec, true, options).map_err(|_| error),
+            Some(spec) => Self::new(spec, true, image, options).map_err(|_| error),
             None => Err(error),
         })
     }
 
-    fn new(spec: &ImageSpec, is_recognised: bool, options: &Options) -> Result<Self, SourceError> {
+    fn new(
+        spec: &ImageSpec,
+        is_recognised: bool,
+        image: &ImageOptions,
+        options: &Options,
+    ) -> Result<Self, SourceError> {
         let name = spec.to_string();
         let failed = |problem| Box::new(ImageError { image: name.clone(), problem });
         let reference = spec.reference.as_deref();
@@ -137,8 +141,8 @@ impl ImageSource {
             }
         };
         let chosen = match spec.format {
-            ImageFormat::DockerArchive => saved::choose(&store, reference, &options.image),
-            format => choose::from_layout(&store, format, reference, &options.image),
+            ImageFormat::DockerArchive => saved::choose(&store, reference, image),
+            format => choose::from_layout(&store, format, reference, image),
         };
         let Chosen { config_bytes, config, layers: blobs } = chosen.map_err(failed)?;
         let report = ImageReport {
@@ -151,6 +155,7 @@ impl ImageSource {
         Ok(Self {
             name,
             options: options.clone(),
+            has_labels: image.labels,
             report,
             config,
             blobs,
@@ -161,6 +166,11 @@ impl ImageSource {
         })
     }
 
+    /// What it tells of itself.
+    pub fn report(&self) -> &ImageReport {
+        &self.report
+    }
+
     fn problem(&self, problem: ImageProblem) -> SourceError {
         Box::new(ImageError { image: self.name.clone(), problem }).into()
     }
@@ -169,10 +179,10 @@ impl ImageSource {
     fn survey(&mut self) -> Result<Arc<Stacked>, SourceError> {
         let Survey { mut tree, layers, claims, warnings } =
             survey::survey(&self.name, &self.blobs, &self.options)?;
-        if self.options.image.labels {
+        if self.has_labels {
             label(&mut tree, &self.config).map_err(|problem| self.problem(problem))?;
         }
-        let counts = walk::link_counts(&tree, &self.options.exclude);
+        let counts = link_counts(&tree, &self.options.exclude);
         self.warnings = warnings;
         self.verification = Some(Verification::start(claims).map_err(SourceError::Thread)?);
         let stacked = Arc::new(Stacked { tree, layers, counts });
@@ -279,10 +289,6 @@ impl Source for ImageSource {
         }
         self.state = State::Scanned;
         Ok(())
-    }
-
-    fn image(&self) -> Option<&ImageReport> {
-        Some(&self.report)
     }
 
     fn warnings(&self) -> Warnings {

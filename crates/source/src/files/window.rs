@@ -9,12 +9,12 @@ use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 
 /// Most batches that are begun and not yet consumed.
-pub(super) const BATCHES: usize = 16;
+pub(crate) const BATCHES: usize = 16;
 /// Bytes in one batch's queue at which its thread waits, unless the queue is empty.
-pub(super) const QUEUE_WEIGHT: usize = 4 * 1024 * 1024;
+pub(crate) const QUEUE_WEIGHT: usize = 4 * 1024 * 1024;
 
 /// The queues between threads and consumer.
-pub(super) struct Window<T> {
+pub(crate) struct Window<T> {
     state: Mutex<State<T>>,
     /// There may be room for a batch.
     vacancy: Condvar,
@@ -41,14 +41,14 @@ struct Batch<T> {
 }
 
 impl<T> Window<T> {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let state = State { oldest: 0, open: VecDeque::new(), ended: false, stopped: false };
         let (vacancy, room, ready) = Default::default();
         Self { state: Mutex::new(state), vacancy, room, ready }
     }
 
     /// Opens the next batch, waiting for room. `None` when the consumer is gone.
-    pub(super) fn open_batch(&self) -> Option<u64> {
+    pub(crate) fn open_batch(&self) -> Option<u64> {
         let mut state = self.state.lock();
         while state.open.len() >= BATCHES && !state.stopped {
             self.vacancy.wait(&mut state);
@@ -67,7 +67,7 @@ impl<T> Window<T> {
 
     /// Adds results of `weight` bytes to an open batch, waiting for room, and with `finished` closes
     /// it. `false` when the consumer is gone.
-    pub(super) fn push(&self, batch: u64, results: Vec<T>, weight: usize, finished: bool) -> bool {
+    pub(crate) fn push(&self, batch: u64, results: Vec<T>, weight: usize, finished: bool) -> bool {
         let mut state = self.state.lock();
         loop {
             if state.stopped {
@@ -96,13 +96,13 @@ impl<T> Window<T> {
     }
 
     /// Says that no batches will be opened any more.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         self.state.lock().ended = true;
         self.ready.notify_one();
     }
 
     /// The next results in order; `None` after the last or after [`stop`](Self::stop).
-    pub(super) fn next(&self) -> Option<Vec<T>> {
+    pub(crate) fn next(&self) -> Option<Vec<T>> {
         let mut state = self.state.lock();
         loop {
             if state.stopped {
@@ -131,7 +131,7 @@ impl<T> Window<T> {
     }
 
     /// Ends all waiting: the consumer is gone or a thread failed.
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.state.lock().stopped = true;
         self.vacancy.notify_all();
         self.room.notify_all();
@@ -139,7 +139,7 @@ impl<T> Window<T> {
     }
 
     /// Whether [`stop`](Self::stop) was called.
-    pub(super) fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.state.lock().stopped
     }
 }

@@ -11,19 +11,19 @@ use std::collections::HashMap;
 
 /// What tells files apart: device and inode number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Identity {
-    pub(super) device: u64,
-    pub(super) inode: u64,
+pub(crate) struct Identity {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
 }
 
 /// A name of a file that has several.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct LinkedName {
-    pub(super) identity: Identity,
+pub(crate) struct LinkedName {
+    pub(crate) identity: Identity,
     /// Place in the order of the walk.
-    pub(super) order: u64,
+    pub(crate) order: u64,
     /// How many names the file has, in or outside of the tree.
-    pub(super) links: u64,
+    pub(crate) links: u64,
 }
 
 #[derive(Debug)]
@@ -35,13 +35,13 @@ struct First {
 
 /// Files with several names, from the first claim until all their names are delivered.
 #[derive(Debug, Default)]
-pub(super) struct LinkTable {
+pub(crate) struct LinkTable {
     files: Mutex<HashMap<Identity, First>>,
 }
 
 impl LinkTable {
     /// Claims the file for this name; whether no earlier name is known.
-    pub(super) fn claim(&self, name: LinkedName, path: &EntryPath) -> bool {
+    pub(crate) fn claim(&self, name: LinkedName, path: &EntryPath) -> bool {
         let mut files = self.files.lock();
         let first = files.entry(name.identity).or_insert_with(|| First {
             order: name.order,
@@ -57,7 +57,7 @@ impl LinkTable {
 
     /// The path of the first name, or `None` if this is it. Called in the order of the walk, after
     /// the claims of this name and all before it.
-    pub(super) fn resolve(&self, name: LinkedName) -> Option<EntryPath> {
+    pub(crate) fn resolve(&self, name: LinkedName) -> Option<EntryPath> {
         let mut files = self.files.lock();
         let first = files.get_mut(&name.identity)?;
         first.delivered += 1;

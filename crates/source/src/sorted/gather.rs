@@ -21,10 +21,10 @@ const STRETCH_ENTRIES: usize = 512;
 
 /// A layer cannot be read.
 #[derive(Debug)]
-pub(super) struct ReadFault {
+pub(crate) struct ReadFault {
     /// Counted from 0.
-    pub(super) layer: u32,
-    pub(super) source: io::Error,
+    pub(crate) layer: u32,
+    pub(crate) source: io::Error,
 }
 
 /// Data of a file that is wanted.
@@ -46,7 +46,7 @@ fn fitting(offset: u64, left: u64, room: u64) -> u64 {
 }
 
 /// A stretch of the tree.
-pub(super) struct Gather<'a> {
+pub(crate) struct Gather<'a> {
     layers: &'a [Region],
     pool: BufferPool,
     /// Entries with the number of pieces that follow them.
@@ -57,14 +57,14 @@ pub(super) struct Gather<'a> {
 }
 
 impl<'a> Gather<'a> {
-    pub(super) fn new(layers: &'a [Region]) -> Self {
+    pub(crate) fn new(layers: &'a [Region]) -> Self {
         let (entries, pieces) = (Vec::new(), Vec::new());
         let room = BUFFER_SIZE as u64;
         Self { layers, pool: BufferPool::default(), entries, pieces, room }
     }
 
     /// Delivers all entries of a walk with their data.
-    pub(super) fn run(
+    pub(crate) fn run(
         mut self,
         tree: &Tree,
         mut walk: Walk<'_>,

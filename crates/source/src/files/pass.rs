@@ -1,10 +1,10 @@
 //! One pass over a tree with its threads.
 
-use super::DirectoryError;
 use super::batch::{Batch, Batches};
 use super::links::LinkTable;
 use super::reader::{Item, Reader, ReaderWants, Sink, Stop};
 use super::window::Window;
+use crate::FileError;
 use crate::pool::BufferPool;
 use crate::{Data, Entry, Kind, Lending, LentFile, Options, SourceError};
 use parking_lot::Mutex;
@@ -91,7 +91,7 @@ impl Pass {
             match self.shared.window.next() {
                 Some(items) => self.items = items.into_iter(),
                 None if self.shared.window.is_stopped() => {
-                    return Err(DirectoryError::ThreadEnded.into());
+                    return Err(FileError::ThreadEnded.into());
                 }
                 None => return Ok(None),
             }

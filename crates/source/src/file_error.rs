@@ -1,12 +1,13 @@
-//! Errors of a directory tree.
+//! Errors of files of this system.
 
-use crate::EntryPath;
+use crate::{EntryPath, SourceError};
 use std::io;
+use std::path::PathBuf;
 
-/// Why an entry of a directory tree cannot be packed.
+/// Why a file or directory of this system cannot be packed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum DirectoryError {
+pub enum FileError {
     /// A file or directory cannot be read.
     #[error(
         "cannot {action} {path}: {source}; run as a user who may, or leave it out with --exclude"
@@ -80,12 +81,28 @@ pub enum DirectoryError {
         /// The directory whose entries' paths are too long.
         path: EntryPath,
     },
+    /// Owners and devices are those that fakeroot makes up, in a library that is not asked here: the
+    /// system is called without it.
+    #[error(
+        "{}: owners and devices that fakeroot (FAKEROOTKEY is set) makes up are not seen in a directory; have tar read it and take the stream (tar -C DIR -c . to standard output), or leave FAKEROOTKEY out (env -u FAKEROOTKEY) if the real ones will do",
+        path.display()
+    )]
+    Fakeroot {
+        /// The directory.
+        path: PathBuf,
+    },
     /// A reading thread ended without a result; its own message is on standard error.
     #[error("a thread that reads the directory ended unexpectedly; its message tells why")]
     ThreadEnded,
 }
 
-impl DirectoryError {
+impl From<FileError> for SourceError {
+    fn from(error: FileError) -> Self {
+        Self::Fault(Box::new(error))
+    }
+}
+
+impl FileError {
     /// A failed system call on an entry that its directory listed.
     pub(crate) fn read(action: &'static str, path: &EntryPath, error: rustix::io::Errno) -> Self {
         let path = path.clone();
@@ -96,7 +113,7 @@ impl DirectoryError {
     }
 
     /// The same, for `map_err`.
-    pub(super) fn reading(
+    pub(crate) fn reading(
         action: &'static str,
         path: &EntryPath,
     ) -> impl FnOnce(rustix::io::Errno) -> Self {

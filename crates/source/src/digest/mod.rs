@@ -1,8 +1,10 @@
 //! Digests by which descriptions tell contents.
 
-use super::verity::Verity;
+mod verity;
+
 use sha2::digest::DynDigest;
 use std::fmt::Write;
+use verity::Verity;
 
 /// How a digest is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

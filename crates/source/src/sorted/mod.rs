@@ -4,9 +4,14 @@
 //! some 200 bytes for each name; the second walks the tree and takes data by its place in the
 //! archive. Marks of layers mean nothing: they are files.
 
-use super::gather::{Gather, ReadFault};
-use super::tree::{Body, Child, Node, NodeId, ROOT, Tree};
-use super::walk::{LinkCounts, Walk, link_counts};
+mod gather;
+mod tree;
+mod walk;
+
+pub(crate) use gather::{Gather, ReadFault};
+pub(crate) use tree::{Body, Child, Directory, Node, NodeId, ROOT, Tree};
+pub(crate) use walk::{LinkCounts, Walk, link_counts};
+
 use crate::ahead::{Ahead, Filling};
 use crate::region::Region;
 use crate::tar::{Member, TarReader, TarSource};

@@ -1,7 +1,7 @@
 //! Files that a consumer reads itself, or shares the blocks of, instead of being given their data.
 
 use crate::pool::BufferPool;
-use crate::{Chunk, EntryPath, SourceError, directory::DirectoryError};
+use crate::{Chunk, EntryPath, FileError, SourceError};
 use parking_lot::Mutex;
 use rustix::fs::fstat;
 use rustix::io::{pread, retry_on_intr};
@@ -87,12 +87,12 @@ impl LentFile {
         let chunk = self
             .pool
             .piece(length, |space| retry_on_intr(|| pread(&self.file, &mut *space, offset)))
-            .map_err(|error| DirectoryError::read("read", &self.path, error))?;
+            .map_err(|error| FileError::read("read", &self.path, error))?;
         if chunk.is_empty() {
             // It says where it ends now; one that has grown again ended here.
             self.check()?;
             let (path, expected) = (self.path.clone(), self.size);
-            return Err(DirectoryError::Shrank { path, expected, found: offset }.into());
+            return Err(FileError::Shrank { path, expected, found: offset }.into());
         }
         Ok(chunk)
     }
@@ -102,17 +102,13 @@ impl LentFile {
     /// # Errors
     /// It grew or shrank.
     pub fn check(&self) -> Result<(), SourceError> {
-        let stat = fstat(&self.file)
-            .map_err(|error| DirectoryError::read("examine", &self.path, error))?;
+        let stat =
+            fstat(&self.file).map_err(|error| FileError::read("examine", &self.path, error))?;
         let (path, expected, found) = (self.path.clone(), self.size, stat.st_size as u64);
         match found.cmp(&expected) {
-            std::cmp::Ordering::Less => {
-                Err(DirectoryError::Shrank { path, expected, found }.into())
-            }
+            std::cmp::Ordering::Less => Err(FileError::Shrank { path, expected, found }.into()),
             std::cmp::Ordering::Equal => Ok(()),
-            std::cmp::Ordering::Greater => {
-                Err(DirectoryError::Grew { path, expected, found }.into())
-            }
+            std::cmp::Ordering::Greater => Err(FileError::Grew { path, expected, found }.into()),
         }
     }
 }

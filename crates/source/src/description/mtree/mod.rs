@@ -13,8 +13,8 @@ pub(super) use values::{c_number, time};
 use super::contents::Contents;
 use super::error::{DescriptionError, DescriptionProblem};
 use super::escape::unvis;
+use super::ignored::Ignored;
 use super::lines::{LINE_MAX, Lines};
-use super::notes::Notes;
 use super::path;
 use super::tree::{Draft, in_order};
 use crate::EntryPath;
@@ -45,7 +45,7 @@ struct Reader {
 pub(super) fn read(
     lines: &mut Lines,
     contents: Option<&mut Contents>,
-    notes: &mut Notes,
+    ignored: &mut Ignored,
 ) -> Result<Draft, Box<DescriptionError>> {
     let mut reader = Reader::default();
     let mut joined = Vec::new();
@@ -63,7 +63,7 @@ pub(super) fn read(
             joined.push(b' ');
             continue;
         }
-        reader.take(&joined, first, notes).map_err(|problem| lines.fault(problem))?;
+        reader.take(&joined, first, ignored).map_err(|problem| lines.fault(problem))?;
         joined.clear();
         first = 0;
     }
@@ -74,7 +74,7 @@ pub(super) fn read(
         return Err(lines.fault(DescriptionProblem::Truncated("its first name")));
     }
     let merged = reader.merged().map_err(|(line, problem)| lines.fault_on(line, problem))?;
-    let mut settling = Settling::new(contents, notes, merged.len());
+    let mut settling = Settling::new(contents, ignored, merged.len());
     for Line { path, number, keywords } in merged {
         settling
             .take(&path, number, *keywords)
@@ -93,13 +93,13 @@ impl Reader {
         &mut self,
         line: &[u8],
         number: u64,
-        notes: &mut Notes,
+        ignored: &mut Ignored,
     ) -> Result<(), DescriptionProblem> {
         let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
         let Some(name) = words.next().filter(|name| name[0] != b'#') else { return Ok(()) };
         match name {
             b"/set" => {
-                return words.try_for_each(|word| self.defaults.apply(word, number, notes));
+                return words.try_for_each(|word| self.defaults.apply(word, number, ignored));
             }
             b"/unset" => {
                 words.for_each(|word| self.defaults.unset(word));
@@ -113,7 +113,7 @@ impl Reader {
             _ => {}
         }
         let mut keywords = Box::new(self.defaults.clone());
-        words.try_for_each(|word| keywords.apply(word, number, notes))?;
+        words.try_for_each(|word| keywords.apply(word, number, ignored))?;
         let path = self.path(name)?;
         let Some(kind) = keywords.kind else {
             let what = if name.contains(&b'=') {

@@ -21,13 +21,13 @@ const KNOWN: [u32; 8] = [
 
 /// What is known of the file system that the last file was on.
 #[derive(Default)]
-pub(super) struct TrueSizes {
+pub(crate) struct TrueSizes {
     last: Option<(u64, bool)>,
 }
 
 impl TrueSizes {
     /// Whether the size of a file is true. `open` opens it.
-    pub(super) fn are_true<E>(
+    pub(crate) fn are_true<E>(
         &mut self,
         stat: &Stat,
         open: impl FnOnce() -> Result<OwnedFd, E>,

@@ -1,8 +1,6 @@
 //! A directory tree as a source.
 //!
-//! Threads read ahead of the consumer, up to 64 MiB; the consumer sees the order of the walk with
-//! any number of threads. The parts: `walk` lists the entries, `reader` reads them, `window` puts
-//! the results in order, `links` decides which name of a file is its first.
+//! `walk` lists the entries, and the threads of `crate::files` read them.
 //!
 //! Of several names of a file the first in the order of the walk is the file and the others are hard
 //! links; names that are excluded do not count.
@@ -10,29 +8,12 @@
 //! Mount points inside the tree are walked into, as `tar` does. `trusted.*` attributes are visible to
 //! root only.
 
-mod batch;
-mod error;
-mod handle;
-mod holes;
 mod kept;
-mod links;
 mod listing;
-mod pass;
-mod passes;
-mod reader;
-mod sizes;
 mod walk;
-mod window;
-mod xattrat;
-mod xattrs;
 
-pub(crate) use batch::{Batch, Batches, Course, Work};
-pub use error::DirectoryError;
-pub(crate) use handle::Handle;
-pub(crate) use holes::data_ranges;
-pub(crate) use passes::Passes;
-
-use crate::{Data, Entry, Lending, LentFile, Options, Source, SourceError};
+use crate::files::{Batches, Handle, Passes};
+use crate::{Data, Entry, FileError, Lending, LentFile, Options, Source, SourceError};
 use kept::{Keeping, Kept, KeptFiles, KeptPass, Next};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,11 +33,11 @@ impl DirectorySource {
     /// followed.
     ///
     /// # Errors
-    /// [`SourceError::Open`] when it is no directory that can be opened, [`SourceError::Fakeroot`] under
+    /// [`SourceError::Open`] when it is no directory that can be opened, [`FileError::Fakeroot`] under
     /// fakeroot.
     pub fn open(root: &Path, options: &Options) -> Result<Self, SourceError> {
         if std::env::var_os("FAKEROOTKEY").is_some() {
-            return Err(SourceError::Fakeroot { path: root.into() });
+            return Err(FileError::Fakeroot { path: root.into() }.into());
         }
         // The directory is opened anew for each pass; this tells early that it can be.
         walk(root, options, None)?;

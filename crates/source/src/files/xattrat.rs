@@ -28,7 +28,7 @@ struct Arguments {
 /// Writes the list of attributes of `name` in `directory`, not following a symbolic link, and returns
 /// its length; only the length where `list` is empty. `None` where the system has no such call or
 /// does not allow it.
-pub(super) fn list(directory: impl AsFd, name: &[u8], list: &mut [u8]) -> Option<Result<usize>> {
+pub(crate) fn list(directory: impl AsFd, name: &[u8], list: &mut [u8]) -> Option<Result<usize>> {
     call(name, |name| {
         // SAFETY: `name` is a string that ends with a zero byte, and outlives the call as `list` does,
         // of which the kernel writes at most the length.
@@ -47,7 +47,7 @@ pub(super) fn list(directory: impl AsFd, name: &[u8], list: &mut [u8]) -> Option
 
 /// Writes the value of one attribute of `name` in `directory`, as [`list`] does, and returns its
 /// length.
-pub(super) fn get(
+pub(crate) fn get(
     directory: impl AsFd,
     name: &[u8],
     attribute: &[u8],

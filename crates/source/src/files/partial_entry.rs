@@ -1,30 +1,30 @@
-//! An entry that a description tells of, and what it says about its contents.
+//! An entry of which a part is said, in a description, and the rest comes from a file.
 
-use super::digest::{Digest, Hasher};
-use super::error::{DescriptionError, DescriptionProblem};
-use crate::directory::Handle;
-use crate::{Entry, Metadata, Timestamp, Xattr};
+use super::contents_problem::ContentsProblem;
+use super::handle::Handle;
+use crate::digest::{Digest, Hasher};
+use crate::{Entry, Metadata, SourceError, Timestamp, Xattr};
 use rustix::io::Errno;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Attributes as far as a description tells them.
+/// Attributes as far as they are said.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Told {
-    pub(super) mode: Option<u16>,
-    pub(super) uid: Option<u32>,
-    pub(super) gid: Option<u32>,
-    pub(super) mtime: Option<Timestamp>,
+pub(crate) struct PartialMetadata {
+    pub(crate) mode: Option<u16>,
+    pub(crate) uid: Option<u32>,
+    pub(crate) gid: Option<u32>,
+    pub(crate) mtime: Option<Timestamp>,
 }
 
-impl Told {
-    pub(super) fn is_complete(&self) -> bool {
+impl PartialMetadata {
+    pub(crate) fn is_complete(&self) -> bool {
         self.mode.is_some() && self.uid.is_some() && self.gid.is_some() && self.mtime.is_some()
     }
 
-    /// The attributes: what is not told is that of the file with the contents, or else owner 0:0 and
+    /// The attributes: what is not said is that of the file with the contents, or else owner 0:0 and
     /// time 0. There is no mode to be guessed.
-    pub(super) fn over(&self, file: Option<&Metadata>) -> Option<Metadata> {
+    pub(crate) fn over(&self, file: Option<&Metadata>) -> Option<Metadata> {
         Some(Metadata {
             mode: self.mode.or(file.map(|file| file.mode))?,
             uid: self.uid.or(file.map(|file| file.uid)).unwrap_or_default(),
@@ -34,14 +34,14 @@ impl Told {
     }
 }
 
-/// What a description says about contents.
+/// What contents are to be.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Expected {
-    pub(super) size: Option<u64>,
-    pub(super) digests: Vec<Digest>,
+pub(crate) struct Expected {
+    pub(crate) size: Option<u64>,
+    pub(crate) digests: Vec<Digest>,
 }
 
-/// Where contents, and attributes that are not told, are.
+/// Where contents, and attributes that are not said, are.
 pub(crate) enum Place {
     /// Nowhere: there is no file, or it is empty.
     Nowhere,
@@ -56,23 +56,26 @@ pub(crate) struct ContentsFile {
     pub(crate) directory: Arc<Handle>,
     pub(crate) name: Box<[u8]>,
     /// All of its path.
-    pub(super) shown: PathBuf,
+    pub(crate) shown: PathBuf,
 }
+
+/// Makes an error of a problem of the entry on a line.
+pub(crate) type Blame = dyn Fn(u64, ContentsProblem) -> SourceError + Send + Sync;
 
 /// An entry that waits for its file.
-pub(crate) struct Described {
-    /// Without what is the file's: attributes that are not told, the size of a regular file.
+pub(crate) struct PartialEntry {
+    /// Without what is the file's: attributes that are not said, the size of a regular file.
     pub(crate) entry: Entry,
     pub(crate) place: Place,
-    pub(super) told: Told,
-    pub(super) expected: Expected,
+    pub(crate) metadata: PartialMetadata,
+    pub(crate) expected: Expected,
     /// The extended attributes are those of the file with the contents.
-    pub(super) takes_xattrs: bool,
-    pub(super) description: Arc<str>,
-    pub(super) line: u64,
+    pub(crate) takes_xattrs: bool,
+    pub(crate) line: u64,
+    pub(crate) blame: Arc<Blame>,
 }
 
-impl Described {
+impl PartialEntry {
     /// The directory of the file with the contents.
     pub(crate) fn directory(&self) -> Option<&Arc<Handle>> {
         match &self.place {
@@ -81,26 +84,24 @@ impl Described {
         }
     }
 
-    pub(super) fn fault(&self, problem: DescriptionProblem) -> Box<DescriptionError> {
-        problem.at(&self.description, self.line)
+    fn fault(&self, problem: ContentsProblem) -> SourceError {
+        (self.blame)(self.line, problem)
     }
 
     fn path(&self) -> Vec<u8> {
         self.entry.path.as_bytes().to_vec()
     }
 
-    /// Gives the entry its attributes, those of `file` where they are not told.
-    pub(crate) fn complete(
-        &mut self,
-        file: Option<&Metadata>,
-    ) -> Result<(), Box<DescriptionError>> {
-        let metadata = self.told.over(file);
-        self.entry.metadata = metadata.ok_or_else(|| self.fault(no_mode(self.path())))?;
+    /// Gives the entry its attributes, those of `file` where they are not said.
+    pub(crate) fn complete(&mut self, file: Option<&Metadata>) -> Result<(), SourceError> {
+        let metadata = self.metadata.over(file);
+        self.entry.metadata =
+            metadata.ok_or_else(|| self.fault(ContentsProblem::NoMode { path: self.path() }))?;
         Ok(())
     }
 
     /// Gives the entry the attributes of the file with its contents, if it has them from there. Access
-    /// control lists are not: the mode is told.
+    /// control lists are not: the mode is said.
     pub(crate) fn take_xattrs(&mut self, mut xattrs: Vec<Xattr>) {
         if self.takes_xattrs {
             xattrs.retain(|xattr| !xattr.name.starts_with(b"system."));
@@ -109,23 +110,23 @@ impl Described {
     }
 
     /// Compares the size of the contents.
-    pub(crate) fn check_size(&self, found: u64) -> Result<(), Box<DescriptionError>> {
+    pub(crate) fn check_size(&self, found: u64) -> Result<(), SourceError> {
         match self.expected.size {
             Some(expected) if expected != found => {
                 let path = self.path();
-                Err(self.fault(DescriptionProblem::Size { path, expected, found }))
+                Err(self.fault(ContentsProblem::Size { path, expected, found }))
             }
             _ => Ok(()),
         }
     }
 
     /// Why the file that has the contents could not be used.
-    pub(crate) fn no_contents(&self, error: Errno) -> Box<DescriptionError> {
+    pub(crate) fn no_contents(&self, error: Errno) -> SourceError {
         let (path, file) = match &self.place {
             Place::File(file) => (self.path(), file.shown.clone()),
             _ => (self.path(), PathBuf::new()),
         };
-        self.fault(contents_problem(path, file, error))
+        self.fault(ContentsProblem::of(path, file, error))
     }
 
     /// The digests that the contents should have, as they are computed.
@@ -135,11 +136,11 @@ impl Described {
     }
 
     /// Compares the digests of contents of `size` bytes.
-    pub(crate) fn finish(&self, check: Check, size: u64) -> Result<(), Box<DescriptionError>> {
+    pub(crate) fn finish(&self, check: Check, size: u64) -> Result<(), SourceError> {
         for (hasher, expected) in check.0.into_iter().zip(&self.expected.digests) {
             let found = hasher.finish(size);
             if found != *expected {
-                return Err(self.fault(DescriptionProblem::Digest {
+                return Err(self.fault(ContentsProblem::Digest {
                     path: self.path(),
                     algorithm: expected.algorithm.name(),
                     expected: expected.digits(),
@@ -165,20 +166,5 @@ impl Check {
         for hasher in &mut self.0 {
             hasher.update(offset, bytes);
         }
-    }
-}
-
-pub(super) fn no_mode(path: Vec<u8>) -> DescriptionProblem {
-    let what = "has no mode; write mode=, or a line such as \"/set mode=0644\" before it";
-    DescriptionProblem::Unsaid { path, what }
-}
-
-/// Why contents cannot be had from a file.
-pub(super) fn contents_problem(path: Vec<u8>, file: PathBuf, error: Errno) -> DescriptionProblem {
-    match error {
-        Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO | Errno::ISDIR => {
-            DescriptionProblem::ContentsKind { path, file, wanted: "regular file" }
-        }
-        error => DescriptionProblem::Contents { path, file, source: error.into() },
     }
 }

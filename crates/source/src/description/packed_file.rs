@@ -2,11 +2,11 @@
 //! for a regular file or a directory that is described no further than mtree(5) does.
 
 use super::arena::{Arena, Piece};
-use super::described::{Expected, Told};
-use super::digest;
-use super::tree::{File, Whence};
+use super::file::{File, Origin};
 use crate::Timestamp;
+use crate::digest;
 use crate::entry::{Kind, Xattr};
+use crate::files::{Expected, PartialMetadata};
 
 // What is there, as bits.
 const MODE: u8 = 1;
@@ -20,7 +20,7 @@ const AT_PATH: u8 = 1 << 6;
 static REGULAR: Kind = Kind::Regular { size: 0, data: Vec::new() };
 
 /// A [`File`].
-pub(super) struct Stored {
+pub(super) struct PackedFile {
     seconds: i64,
     size: u64,
     digests: Piece,
@@ -36,7 +36,7 @@ pub(super) struct Stored {
 struct Rare {
     kind: Kind,
     xattrs: Box<[Xattr]>,
-    whence: Whence,
+    origin: Origin,
 }
 
 /// The bit of something, if it is so.
@@ -44,7 +44,7 @@ fn bit(is_so: bool, bit: u8) -> u8 {
     if is_so { bit } else { 0 }
 }
 
-impl Stored {
+impl PackedFile {
     pub(super) fn kind(&self) -> &Kind {
         match &self.rare {
             Some(rare) => &rare.kind,
@@ -55,13 +55,13 @@ impl Stored {
 
     /// The file; its digests are in `arena`.
     pub(super) fn file(&self, arena: &Arena) -> File {
-        let (xattrs, whence) = match &self.rare {
-            Some(rare) => (rare.xattrs.clone(), rare.whence.clone()),
-            None if self.has(AT_PATH) => (Box::default(), Whence::AtPath),
-            None => (Box::default(), Whence::Nowhere),
+        let (xattrs, origin) = match &self.rare {
+            Some(rare) => (rare.xattrs.clone(), rare.origin.clone()),
+            None if self.has(AT_PATH) => (Box::default(), Origin::AtPath),
+            None => (Box::default(), Origin::Nowhere),
         };
         let mtime = Timestamp { seconds: self.seconds, nanoseconds: self.nanoseconds };
-        let told = Told {
+        let metadata = PartialMetadata {
             mode: self.has(MODE).then_some(self.mode),
             uid: self.has(UID).then_some(self.uid),
             gid: self.has(GID).then_some(self.gid),
@@ -69,29 +69,29 @@ impl Stored {
         };
         let size = self.has(SIZE).then_some(self.size);
         let expected = Expected { size, digests: digest::unpacked(arena.get(self.digests)) };
-        File { kind: self.kind().clone(), told, xattrs, whence, expected }
+        File { kind: self.kind().clone(), metadata, xattrs, origin, expected }
     }
 
     /// Puts the digests into `arena`.
     pub(super) fn new(file: File, arena: &mut Arena) -> Self {
-        let File { kind, told, xattrs, whence, expected } = file;
-        let Told { mode, uid, gid, mtime } = told;
+        let File { kind, metadata, xattrs, origin, expected } = file;
+        let PartialMetadata { mode, uid, gid, mtime } = metadata;
         let mut bits = bit(mode.is_some(), MODE)
             | bit(uid.is_some(), UID)
             | bit(gid.is_some(), GID)
             | bit(mtime.is_some(), MTIME)
             | bit(expected.size.is_some(), SIZE);
-        let is_plain = match (&kind, &whence) {
+        let is_plain = match (&kind, &origin) {
             _ if !xattrs.is_empty() => false,
-            (Kind::Directory | Kind::Regular { .. }, Whence::Nowhere | Whence::AtPath) => true,
+            (Kind::Directory | Kind::Regular { .. }, Origin::Nowhere | Origin::AtPath) => true,
             _ => false,
         };
         let rare = if is_plain {
             bits |=
-                bit(kind == Kind::Directory, DIRECTORY) | bit(whence == Whence::AtPath, AT_PATH);
+                bit(kind == Kind::Directory, DIRECTORY) | bit(origin == Origin::AtPath, AT_PATH);
             None
         } else {
-            Some(Box::new(Rare { kind, xattrs, whence }))
+            Some(Box::new(Rare { kind, xattrs, origin }))
         };
         let Timestamp { seconds, nanoseconds } = mtime.unwrap_or_default();
         Self {
@@ -116,7 +116,7 @@ impl Stored {
 mod tests {
     use super::*;
     use crate::EntryPath;
-    use crate::description::digest::{Algorithm, Digest};
+    use crate::digest::{Algorithm, Digest};
 
     fn files() -> Vec<File> {
         let regular = Kind::Regular { size: 0, data: Vec::new() };
@@ -129,20 +129,29 @@ mod tests {
             Digest::parse(Algorithm::Sha512, &[b'0'; 128]).unwrap(),
         ];
         let mtime = Timestamp { seconds: -1, nanoseconds: 999_999_999 };
-        let all = Told { mode: Some(0), uid: Some(0), gid: Some(u32::MAX), mtime: Some(mtime) };
-        let one = |told| Told { uid: Some(7), ..told };
+        let all = PartialMetadata {
+            mode: Some(0),
+            uid: Some(0),
+            gid: Some(u32::MAX),
+            mtime: Some(mtime),
+        };
+        let one = |metadata| PartialMetadata { uid: Some(7), ..metadata };
         let mut files = Vec::new();
         for kind in [regular, link, Kind::Directory, Kind::Fifo, Kind::HardLink(path.clone())] {
-            for whence in [Whence::Nowhere, Whence::AtPath, Whence::Below(path.clone())] {
-                for (told, size, digests) in [
+            for origin in [Origin::Nowhere, Origin::AtPath, Origin::Below(path.clone())] {
+                for (metadata, size, digests) in [
                     (all, Some(0), digests.clone()),
-                    (one(Told::default()), None, Vec::new()),
-                    (Told { mtime: Some(mtime), ..Told::default() }, Some(u64::MAX), Vec::new()),
+                    (one(PartialMetadata::default()), None, Vec::new()),
+                    (
+                        PartialMetadata { mtime: Some(mtime), ..PartialMetadata::default() },
+                        Some(u64::MAX),
+                        Vec::new(),
+                    ),
                 ] {
                     for xattrs in [Box::default(), Box::from([xattr.clone()])] {
-                        let (kind, whence) = (kind.clone(), whence.clone());
+                        let (kind, origin) = (kind.clone(), origin.clone());
                         let expected = Expected { size, digests: digests.clone() };
-                        files.push(File { kind, told, xattrs, whence, expected });
+                        files.push(File { kind, metadata, xattrs, origin, expected });
                     }
                 }
             }
@@ -154,10 +163,10 @@ mod tests {
     fn what_is_stored_comes_back() {
         let mut arena = Arena::default();
         for file in files() {
-            let stored = Stored::new(file.clone(), &mut arena);
-            assert_eq!(*stored.kind(), file.kind);
-            assert_eq!(stored.file(&arena), file);
+            let packed = PackedFile::new(file.clone(), &mut arena);
+            assert_eq!(*packed.kind(), file.kind);
+            assert_eq!(packed.file(&arena), file);
         }
-        assert_eq!(size_of::<Stored>(), 48);
+        assert_eq!(size_of::<PackedFile>(), 48);
     }
 }

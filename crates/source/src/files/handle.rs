@@ -1,7 +1,7 @@
 //! An open directory and the files opened in it.
 
-use super::DirectoryError;
 use super::links::Identity;
+use crate::FileError;
 use crate::{EntryPath, Metadata, Timestamp};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{CWD, Mode, OFlags, Stat, fstat, openat};
@@ -25,14 +25,10 @@ impl Handle {
     }
 
     /// Opens a directory in this one. `path` is its path from the root.
-    pub(super) fn directory(
-        &self,
-        name: &[u8],
-        path: &Arc<EntryPath>,
-    ) -> Result<Self, DirectoryError> {
+    pub(crate) fn directory(&self, name: &[u8], path: &Arc<EntryPath>) -> Result<Self, FileError> {
         self.enter(name, Arc::clone(path)).map_err(|error| match error {
-            Errno::NOTDIR | Errno::LOOP => DirectoryError::Replaced { path: path.as_ref().clone() },
-            error => DirectoryError::read("open", path, error),
+            Errno::NOTDIR | Errno::LOOP => FileError::Replaced { path: path.as_ref().clone() },
+            error => FileError::read("open", path, error),
         })
     }
 
@@ -43,7 +39,7 @@ impl Handle {
     }
 
     /// Opens the directory that contains this one.
-    pub(super) fn parent(&self, path: &Arc<EntryPath>) -> Result<Self, DirectoryError> {
+    pub(crate) fn parent(&self, path: &Arc<EntryPath>) -> Result<Self, FileError> {
         self.directory(b"..", path)
     }
 
@@ -54,8 +50,8 @@ impl Handle {
     }
 
     /// What the system knows about the directory itself.
-    pub(super) fn stat(&self) -> Result<Stat, DirectoryError> {
-        fstat(&self.fd).map_err(|error| DirectoryError::read("examine", &self.path, error))
+    pub(crate) fn stat(&self) -> Result<Stat, FileError> {
+        fstat(&self.fd).map_err(|error| FileError::read("examine", &self.path, error))
     }
 }
 
@@ -80,19 +76,19 @@ fn open_quietly(
 
 /// What tells the file apart from others.
 #[allow(clippy::unnecessary_cast, reason = "the widths differ between architectures")]
-pub(super) fn identity(stat: &Stat) -> Identity {
+pub(crate) fn identity(stat: &Stat) -> Identity {
     Identity { device: stat.st_dev as u64, inode: stat.st_ino as u64 }
 }
 
 /// How many names the file has.
 #[allow(clippy::unnecessary_cast, reason = "the width differs between architectures")]
-pub(super) fn links(stat: &Stat) -> u64 {
+pub(crate) fn links(stat: &Stat) -> u64 {
     stat.st_nlink as u64
 }
 
 /// Permission bits, owner and modification time.
 #[allow(clippy::unnecessary_cast, reason = "the widths differ between architectures")]
-pub(super) fn metadata(stat: &Stat) -> Metadata {
+pub(crate) fn metadata(stat: &Stat) -> Metadata {
     let (seconds, nanoseconds) = (stat.st_mtime as i64, stat.st_mtime_nsec as u32);
     Metadata {
         mode: (stat.st_mode & 0o7777) as u16,

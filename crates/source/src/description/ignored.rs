@@ -14,7 +14,7 @@ struct Count {
 
 /// What is not followed.
 #[derive(Debug, Default)]
-pub(super) struct Notes {
+pub(super) struct Ignored {
     keywords: BTreeMap<String, Count>,
     /// Names of files with several, of which nothing says which are one.
     unlinked: Count,
@@ -29,7 +29,7 @@ impl Count {
     }
 }
 
-impl Notes {
+impl Ignored {
     /// A keyword that means nothing here.
     pub(super) fn keyword(&mut self, keyword: &[u8], line: u64) {
         let keyword = keyword[..keyword.len().min(40)].escape_ascii().to_string();

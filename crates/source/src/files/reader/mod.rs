@@ -4,15 +4,15 @@
 //! own. A file costs open, fstat, flistxattr, read and close; without its data, and unless it may
 //! have holes, fstatat and listxattrat.
 
-mod described;
+mod partial;
 
-use super::DirectoryError;
 use super::batch::Work;
 use super::handle::{self, Handle};
 use super::holes::data_ranges;
 use super::links::{LinkTable, LinkedName};
 use super::sizes::TrueSizes;
 use super::xattrs::{Target, XattrReader};
+use crate::FileError;
 use crate::entry::{MAX_FILE_SIZE, MAX_SYMLINK_TARGET};
 use crate::pool::{BUFFER_SIZE, BufferPool};
 use crate::{
@@ -125,7 +125,7 @@ impl<'a, S: Sink> Reader<'a, S> {
     pub(super) fn read(&mut self, work: Work, order: u64) -> Result<(), Stop> {
         match work {
             Work::Entry(entry) => self.push_entry(entry, None),
-            Work::Described(described) => self.read_described(*described),
+            Work::Partial(partial) => self.read_partial(*partial),
             Work::Other { directory, path, kind: FileType::RegularFile } => {
                 self.read_file(&directory, path, order)
             }
@@ -142,9 +142,9 @@ impl<'a, S: Sink> Reader<'a, S> {
             Some(fd) => fstat(fd),
             None => statat(directory, name, AtFlags::SYMLINK_NOFOLLOW),
         }
-        .map_err(DirectoryError::reading("examine", &path))?;
+        .map_err(FileError::reading("examine", &path))?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(DirectoryError::Replaced { path }.into());
+            return Err(FileError::Replaced { path }.into());
         }
         let linked = linked_name(&stat, order);
         let first = linked.is_none_or(|name| self.links.claim(name, &path));
@@ -160,7 +160,7 @@ impl<'a, S: Sink> Reader<'a, S> {
         let xattrs = self
             .xattrs
             .read(target)
-            .map_err(DirectoryError::reading("read the attributes of", &path))?;
+            .map_err(FileError::reading("read the attributes of", &path))?;
         let size = stat.st_size as u64;
         if size == 0
             && file.is_none()
@@ -201,19 +201,19 @@ impl<'a, S: Sink> Reader<'a, S> {
     ) -> Result<(), Stop> {
         let name = path.split_last().map_or(&b""[..], |(_, name)| name);
         let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
-            .map_err(DirectoryError::reading("examine", &path))?;
+            .map_err(FileError::reading("examine", &path))?;
         if FileType::from_raw_mode(stat.st_mode) != kind {
-            return Err(DirectoryError::Replaced { path }.into());
+            return Err(FileError::Replaced { path }.into());
         }
         let device = Device { major: major(stat.st_rdev), minor: minor(stat.st_rdev) };
         let kind = match kind {
             FileType::Symlink => {
                 let target = readlinkat(directory, name, Vec::new())
-                    .map_err(DirectoryError::reading("read the target of", &path))?
+                    .map_err(FileError::reading("read the target of", &path))?
                     .into_bytes();
                 if target.len() > MAX_SYMLINK_TARGET {
                     let length = target.len();
-                    return Err(DirectoryError::SymlinkTarget { path, length }.into());
+                    return Err(FileError::SymlinkTarget { path, length }.into());
                 }
                 Kind::Symlink(target)
             }
@@ -221,12 +221,12 @@ impl<'a, S: Sink> Reader<'a, S> {
             FileType::BlockDevice => Kind::BlockDevice(device),
             FileType::Fifo => Kind::Fifo,
             FileType::Socket => Kind::Socket,
-            _ => return Err(DirectoryError::Replaced { path }.into()),
+            _ => return Err(FileError::Replaced { path }.into()),
         };
         let xattrs = self
             .xattrs
             .read(Target::Name(directory, name))
-            .map_err(DirectoryError::reading("read the attributes of", &path))?;
+            .map_err(FileError::reading("read the attributes of", &path))?;
         let linked = linked_name(&stat, order);
         if let Some(name) = linked {
             self.links.claim(name, &path);
@@ -283,7 +283,7 @@ impl<'a, S: Sink> Reader<'a, S> {
             check_empty(fd, path)?;
         } else if ranges.last().is_none_or(|last| last.end() < size) {
             // The file ends with a hole, so reading did not meet its end.
-            let stat = fstat(fd).map_err(DirectoryError::reading("examine", path))?;
+            let stat = fstat(fd).map_err(FileError::reading("examine", path))?;
             check_size(path, size, stat.st_size as u64)?;
         }
         Ok(())
@@ -310,7 +310,7 @@ impl<'a, S: Sink> Reader<'a, S> {
             match retry_on_intr(|| pread(fd, &mut space[done..], place)) {
                 Ok(0) => check_size(path, size, place)?,
                 Ok(count) => done += count,
-                Err(error) => return Err(DirectoryError::read("read", path, error).into()),
+                Err(error) => return Err(FileError::read("read", path, error).into()),
             }
         }
         if done > length {
@@ -340,10 +340,10 @@ impl<'a, S: Sink> Reader<'a, S> {
 }
 
 /// Opens a file that is to be regular.
-fn open(directory: &Handle, name: &[u8], path: &EntryPath) -> Result<OwnedFd, DirectoryError> {
+fn open(directory: &Handle, name: &[u8], path: &EntryPath) -> Result<OwnedFd, FileError> {
     directory.file(name).map_err(|error| match error {
-        Errno::LOOP | Errno::NXIO => DirectoryError::Replaced { path: path.clone() },
-        error => DirectoryError::read("open", path, error),
+        Errno::LOOP | Errno::NXIO => FileError::Replaced { path: path.clone() },
+        error => FileError::read("open", path, error),
     })
 }
 
@@ -357,10 +357,10 @@ fn maybe_sparse(stat: &Stat, xattrs: &[Xattr]) -> bool {
 }
 
 /// The data ranges of an open file.
-fn ranges(fd: &OwnedFd, path: &EntryPath, size: u64) -> Result<Vec<DataRange>, DirectoryError> {
+fn ranges(fd: &OwnedFd, path: &EntryPath, size: u64) -> Result<Vec<DataRange>, FileError> {
     data_ranges(fd, size)
-        .map_err(DirectoryError::reading("find the holes of", path))?
-        .ok_or_else(|| DirectoryError::Fragmented { path: path.clone() })
+        .map_err(FileError::reading("find the holes of", path))?
+        .ok_or_else(|| FileError::Fragmented { path: path.clone() })
 }
 
 /// The data range of a file without holes.
@@ -375,19 +375,19 @@ fn is_lent(lending: &Lending, stat: &Stat, data: &[DataRange]) -> bool {
 }
 
 /// Makes sure that a file of size 0 is empty: those of the kernel's own file systems have contents.
-fn check_empty(fd: &OwnedFd, path: &EntryPath) -> Result<(), DirectoryError> {
+fn check_empty(fd: &OwnedFd, path: &EntryPath) -> Result<(), FileError> {
     let mut byte = [0];
     let found =
-        retry_on_intr(|| pread(fd, &mut byte, 0)).map_err(DirectoryError::reading("read", path))?;
+        retry_on_intr(|| pread(fd, &mut byte, 0)).map_err(FileError::reading("read", path))?;
     check_size(path, 0, found as u64)
 }
 
-fn check_size(path: &EntryPath, expected: u64, found: u64) -> Result<(), DirectoryError> {
+fn check_size(path: &EntryPath, expected: u64, found: u64) -> Result<(), FileError> {
     let path = path.clone();
     match found.cmp(&expected) {
-        std::cmp::Ordering::Less => Err(DirectoryError::Shrank { path, expected, found }),
+        std::cmp::Ordering::Less => Err(FileError::Shrank { path, expected, found }),
         std::cmp::Ordering::Equal => Ok(()),
-        std::cmp::Ordering::Greater => Err(DirectoryError::Grew { path, expected, found }),
+        std::cmp::Ordering::Greater => Err(FileError::Grew { path, expected, found }),
     }
 }
 

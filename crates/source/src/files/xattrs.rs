@@ -16,7 +16,7 @@ const LIST_SIZE: usize = 64 * 1024;
 /// How a file is named to the system: an open file, or, where opening has side effects or is not
 /// possible (symbolic links, devices, pipes, sockets), a name in a directory, which is not followed.
 #[derive(Clone, Copy)]
-pub(super) enum Target<'a> {
+pub(crate) enum Target<'a> {
     File(BorrowedFd<'a>),
     Name(&'a Handle, &'a [u8]),
 }
@@ -41,13 +41,13 @@ fn path_in(directory: &Handle, name: &[u8]) -> Vec<u8> {
 }
 
 /// Reads extended attributes with buffers that are allocated once.
-pub(super) struct XattrReader {
+pub(crate) struct XattrReader {
     list: Box<[u8]>,
     value: Box<[u8]>,
 }
 
 impl XattrReader {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             list: vec![0; LIST_SIZE].into_boxed_slice(),
             value: vec![0; MAX_XATTR_VALUE].into_boxed_slice(),
@@ -57,7 +57,7 @@ impl XattrReader {
     /// All attributes that this process may see, sorted by name. A file system without attributes has
     /// none. One system call when there are none, without a buffer, which the kernel would have to
     /// match with one of its own.
-    pub(super) fn read(&mut self, target: Target<'_>) -> Result<Vec<Xattr>> {
+    pub(crate) fn read(&mut self, target: Target<'_>) -> Result<Vec<Xattr>> {
         match target.listed_bytes() {
             Ok(0) | Err(Errno::OPNOTSUPP) => return Ok(Vec::new()),
             other => other?,

@@ -9,7 +9,7 @@
 mod composefs;
 mod mtree;
 
-use crate::description::{Algorithm, Hasher};
+use crate::digest::{Algorithm, Hasher};
 use crate::{Entry, EntryPath, Kind, Metadata, Source, SourceError, Timestamp, Xattr};
 use rustc_hash::FxHashMap;
 

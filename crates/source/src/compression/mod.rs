@@ -1,6 +1,8 @@
 //! Which compression an archive has, and its decoder.
 
-use super::gzip::GzipReader;
+mod gzip;
+
+use gzip::GzipReader;
 use std::io::{self, BufReader, Read};
 
 /// Bytes at the start of a stream that tell its compression.
@@ -80,42 +82,4 @@ fn left_out(name: &str) -> io::Error {
          decompress it before, or build with that feature"
     );
     io::Error::new(io::ErrorKind::Unsupported, what)
-}
-
-/// Programs without decoders, for which `cargo xtask test` builds this crate without its features.
-#[cfg(all(test, not(any(feature = "xz", feature = "zstd"))))]
-mod tests {
-    use crate::{DescriptionFormat, DescriptionSpec, Options, SourceSpec, open};
-    use std::fs;
-
-    fn refusal(spec: &SourceSpec) -> String {
-        let error = open(spec, &Options::default()).err();
-        error.expect("a source that cannot be read").to_string()
-    }
-
-    #[test]
-    fn a_decoder_that_was_left_out_is_named_with_the_file_and_its_feature() {
-        let directory = tempfile::tempdir().unwrap();
-        for (name, magic) in [
-            ("zstd", &[0x28, 0xb5, 0x2f, 0xfd, 0, 0][..]),
-            ("zstd", &[0x50, 0x2a, 0x4d, 0x18, 0, 0]),
-            ("xz", &[0xfd, b'7', b'z', b'X', b'Z', 0]),
-        ] {
-            let path = directory.path().join(format!("archive.{name}"));
-            fs::write(&path, magic).unwrap();
-            let description =
-                DescriptionSpec { format: DescriptionFormat::Mtree, path: path.clone() };
-            for spec in [
-                SourceSpec::Path(path.clone()),
-                SourceSpec::Archive(path.clone()),
-                SourceSpec::Description(description),
-            ] {
-                let text = refusal(&spec);
-                assert!(text.contains(&path.display().to_string()), "{text}");
-                assert!(text.contains(&format!("compressed with {name}")), "{text}");
-                assert!(text.contains(&format!("feature `{name}`")), "{text}");
-                assert!(!text.contains("check that it exists"), "{text}");
-            }
-        }
-    }
 }

@@ -8,10 +8,10 @@ use rustc_hash::FxHashMap;
 use std::collections::btree_map;
 
 /// How many names the files have that have several, of those that are not excluded.
-pub(super) type LinkCounts = FxHashMap<NodeId, u32>;
+pub(crate) type LinkCounts = FxHashMap<NodeId, u32>;
 
 /// Counts the names.
-pub(super) fn link_counts(tree: &Tree, exclude: &Exclude) -> LinkCounts {
+pub(crate) fn link_counts(tree: &Tree, exclude: &Exclude) -> LinkCounts {
     let mut counts = LinkCounts::default();
     let mut names = Names::new(tree, exclude);
     // Which nodes were seen once, a bit each.
@@ -88,7 +88,7 @@ impl<'a> Names<'a> {
 }
 
 /// The entries of a tree.
-pub(super) struct Walk<'a> {
+pub(crate) struct Walk<'a> {
     names: Names<'a>,
     counts: &'a LinkCounts,
     /// First names of files with several, until the last was given out.
@@ -96,12 +96,12 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(tree: &'a Tree, exclude: &'a Exclude, counts: &'a LinkCounts) -> Self {
+    pub(crate) fn new(tree: &'a Tree, exclude: &'a Exclude, counts: &'a LinkCounts) -> Self {
         Self { names: Names::new(tree, exclude), counts, firsts: FxHashMap::default() }
     }
 
     /// The next entry, and its node if it is no further name of one.
-    pub(super) fn next(&mut self) -> Option<(Entry, NodeId)> {
+    pub(crate) fn next(&mut self) -> Option<(Entry, NodeId)> {
         let mut id = self.names.next()?;
         let tree = self.names.tree;
         // A root without an entry is not delivered, as archives do not deliver theirs.

@@ -3,9 +3,8 @@
 //! Three languages: mtree(5) (`mtree`), composefs-dump(5) (`composefs`) and the prototype file of
 //! `mkfs.xfs -p` (`prototype`). Their lines become one tree in memory (`tree`), which is delivered in
 //! the order of a directory (`walk`). Contents are read from files by the threads that read
-//! directories (`described` is what they are given): below a directory that is named beside
-//! (`contents`), never through a symbolic link in it. Sizes and digests that a description tells are
-//! compared (`digest`).
+//! directories (`crate::files`, which compare sizes and digests that a description tells): below a
+//! directory that is named beside (`contents`), never through a symbolic link in it.
 //!
 //! What each language means is in docs/decisions/descriptions.md.
 
@@ -13,38 +12,35 @@ mod accounts;
 mod arena;
 mod composefs;
 mod contents;
-mod described;
-mod digest;
 mod error;
 mod escape;
+mod file;
+mod ignored;
 mod lines;
 mod mtree;
-mod notes;
+mod packed_file;
 mod path;
 mod prototype;
 mod spec;
-mod stored;
 mod tree;
-mod verity;
 mod walk;
 
-pub(crate) use described::{Check, Described, Place};
-pub use digest::Algorithm;
-pub(crate) use digest::Hasher;
+pub use crate::digest::Algorithm;
+pub use crate::files::ContentsProblem;
 pub use error::{DescriptionError, DescriptionProblem};
 pub(crate) use escape::{escape, vis};
 pub(crate) use mtree::NAMES_TAG;
 pub use spec::{DescriptionFormat, DescriptionOptions, DescriptionSpec};
 
-use crate::directory::{Batches, Passes};
 use crate::entry::{MAX_SYMLINK_TARGET, MAX_XATTR_NAME, MAX_XATTR_VALUE, sort_by_name};
+use crate::files::{Batches, Passes};
 use crate::{
     Data, Device, Entry, Lending, LentFile, Options, Source, SourceError, Warnings, Xattr,
 };
 use contents::Contents;
 use error::cut;
+use ignored::Ignored;
 use lines::Lines;
-use notes::Notes;
 use std::io::BufRead;
 use std::sync::Arc;
 use tree::Tree;
@@ -55,6 +51,7 @@ pub struct DescriptionSource {
     /// As errors name it.
     name: Arc<str>,
     format: DescriptionFormat,
+    description: DescriptionOptions,
     options: Options,
     /// Before the first pass.
     lines: Option<Lines>,
@@ -68,27 +65,40 @@ impl DescriptionSource {
     ///
     /// # Errors
     /// [`SourceError::Open`] when it, or the directory with the contents, cannot be opened.
-    pub fn open(spec: &DescriptionSpec, options: &Options) -> Result<Self, SourceError> {
-        if let Some(path) = &options.description.contents {
+    pub fn open(
+        spec: &DescriptionSpec,
+        description: &DescriptionOptions,
+        options: &Options,
+    ) -> Result<Self, SourceError> {
+        if let Some(path) = &description.contents {
             Contents::open(path)?;
         }
-        Ok(Self::over(spec.format, Lines::open(spec)?, spec.to_string(), options))
+        let name = spec.to_string();
+        Ok(Self::over(spec.format, Lines::open(spec)?, name, description, options))
     }
 
     /// The description in a stream.
     pub fn from_reader(
         format: DescriptionFormat,
         reader: impl BufRead + Send + 'static,
+        description: &DescriptionOptions,
         options: &Options,
     ) -> Self {
         let name = format.prefix().trim_end_matches(':').to_owned();
-        Self::over(format, Lines::new(name.clone(), reader), name, options)
+        Self::over(format, Lines::new(name.clone(), reader), name, description, options)
     }
 
-    fn over(format: DescriptionFormat, lines: Lines, name: String, options: &Options) -> Self {
+    fn over(
+        format: DescriptionFormat,
+        lines: Lines,
+        name: String,
+        description: &DescriptionOptions,
+        options: &Options,
+    ) -> Self {
         Self {
             name: name.into(),
             format,
+            description: description.clone(),
             options: options.clone(),
             lines: Some(lines),
             tree: None,
@@ -100,24 +110,24 @@ impl DescriptionSource {
     /// Reads the description, unless that is done.
     fn read(&mut self) -> Result<(), SourceError> {
         let Some(mut lines) = self.lines.take() else { return Ok(()) };
-        let mut notes = Notes::default();
-        let mut contents = contents(&self.options)?;
+        let mut ignored = Ignored::default();
+        let mut contents = contents(&self.description)?;
         let draft = match self.format {
-            DescriptionFormat::Mtree => mtree::read(&mut lines, contents.as_mut(), &mut notes)?,
+            DescriptionFormat::Mtree => mtree::read(&mut lines, contents.as_mut(), &mut ignored)?,
             DescriptionFormat::Composefs => composefs::read(&mut lines, contents.is_some())?,
-            DescriptionFormat::Prototype => prototype::read(&mut lines, &self.options.description)?,
+            DescriptionFormat::Prototype => prototype::read(&mut lines, &self.description)?,
         };
-        if let (true, Some((line, sentence))) = (self.options.strict, notes.first()) {
+        if let (true, Some((line, sentence))) = (self.options.strict, ignored.first()) {
             return Err(DescriptionProblem::Strict(sentence).at(&self.name, line).into());
         }
-        self.warnings = notes.sentences();
+        self.warnings = ignored.sentences();
         self.tree = Some(Arc::new(draft.finish(&self.name, &self.options.exclude)?));
         Ok(())
     }
 }
 
-fn contents(options: &Options) -> Result<Option<Contents>, SourceError> {
-    options.description.contents.as_deref().map(Contents::open).transpose()
+fn contents(description: &DescriptionOptions) -> Result<Option<Contents>, SourceError> {
+    description.contents.as_deref().map(Contents::open).transpose()
 }
 
 /// The entries for a pass. A description that could not be read has no tree, and none.
@@ -125,23 +135,23 @@ fn walk(
     name: &Arc<str>,
     format: DescriptionFormat,
     tree: Option<&Arc<Tree>>,
-    options: &Options,
+    description: &DescriptionOptions,
 ) -> Result<Box<dyn Batches>, SourceError> {
     let tree = tree.cloned().ok_or(SourceError::NotScanned)?;
-    Ok(Box::new(Walk::new(Arc::clone(name), format, tree, contents(options)?)))
+    Ok(Box::new(Walk::new(Arc::clone(name), format, tree, contents(description)?)))
 }
 
 impl Source for DescriptionSource {
     fn scan(&mut self, visit: &mut dyn FnMut(&Entry)) -> Result<(), SourceError> {
         self.read()?;
-        let Self { name, format, tree, options, passes, .. } = self;
-        passes.scan(|| walk(name, *format, tree.as_ref(), options), &mut |entry| visit(&entry))
+        let Self { name, format, tree, description, passes, .. } = self;
+        passes.scan(|| walk(name, *format, tree.as_ref(), description), &mut |entry| visit(&entry))
     }
 
     fn next_entry(&mut self) -> Result<Option<Entry>, SourceError> {
         self.read()?;
-        let Self { name, format, tree, options, passes, .. } = self;
-        passes.next_entry(|| walk(name, *format, tree.as_ref(), options))
+        let Self { name, format, tree, description, passes, .. } = self;
+        passes.next_entry(|| walk(name, *format, tree.as_ref(), description))
     }
 
     fn next_data(&mut self) -> Result<Option<Data>, SourceError> {

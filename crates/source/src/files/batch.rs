@@ -1,7 +1,7 @@
 //! Work of the threads that read, in the order in which its results are delivered.
 
 use super::handle::Handle;
-use crate::description::Described;
+use super::partial_entry::PartialEntry;
 use crate::{Entry, EntryPath, SourceError};
 use rustix::fs::FileType;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ const BATCH_ENTRIES: usize = 64;
 const LARGEST_BATCH: usize = 512;
 
 /// Most entries in the next batch, behind as many as `order` says.
-pub(super) fn batch_entries(order: u64, with_data: bool) -> usize {
+pub(crate) fn batch_entries(order: u64, with_data: bool) -> usize {
     if with_data {
         return BATCH_ENTRIES;
     }
@@ -23,7 +23,7 @@ pub(super) fn batch_entries(order: u64, with_data: bool) -> usize {
 }
 
 /// Most directories in a batch; each can keep a file descriptor open.
-pub(super) const BATCH_DIRECTORIES: usize = 16;
+pub(crate) const BATCH_DIRECTORIES: usize = 16;
 
 /// Consecutive entries.
 pub(crate) struct Batch {
@@ -40,8 +40,8 @@ pub(crate) enum Work {
     Entry(Entry),
     /// Something in a directory that is still to be looked at; no directory itself.
     Other { directory: Arc<Handle>, path: EntryPath, kind: FileType },
-    /// An entry that a description tells of, with the file that has the rest.
-    Described(Box<Described>),
+    /// An entry of which a part is said, with the file that has the rest.
+    Partial(Box<PartialEntry>),
 }
 
 impl Work {
@@ -50,7 +50,7 @@ impl Work {
         match self {
             Self::Entry(_) => None,
             Self::Other { directory, .. } => Some(directory),
-            Self::Described(described) => described.directory(),
+            Self::Partial(partial) => partial.directory(),
         }
     }
 }

@@ -8,20 +8,20 @@ use crate::{DataRange, EntryPath};
 use std::collections::BTreeMap;
 
 /// A node by its place in the tree's list; the root is 0.
-pub(super) type NodeId = u32;
+pub(crate) type NodeId = u32;
 
 /// The root of every tree.
-pub(super) const ROOT: NodeId = 0;
+pub(crate) const ROOT: NodeId = 0;
 
 /// A file or directory without its names.
-pub(super) struct Node {
-    pub(super) metadata: Metadata,
-    pub(super) xattrs: Box<[Xattr]>,
-    pub(super) body: Body,
+pub(crate) struct Node {
+    pub(crate) metadata: Metadata,
+    pub(crate) xattrs: Box<[Xattr]>,
+    pub(crate) body: Body,
 }
 
 /// What a node is.
-pub(super) enum Body {
+pub(crate) enum Body {
     Directory(Box<Directory>),
     Regular(Contents),
     Symlink(Box<[u8]>),
@@ -33,17 +33,17 @@ pub(super) enum Body {
 
 /// A directory of a layer, or of all.
 #[derive(Default)]
-pub(super) struct Directory {
-    pub(super) children: BTreeMap<Box<[u8]>, Child>,
+pub(crate) struct Directory {
+    pub(crate) children: BTreeMap<Box<[u8]>, Child>,
     /// It hides what the layers below have in it. Only in the tree of a layer.
-    pub(super) is_opaque: bool,
+    pub(crate) is_opaque: bool,
     /// It has no entry of its own, only others that lie in it.
-    pub(super) is_implicit: bool,
+    pub(crate) is_implicit: bool,
 }
 
 /// What a name stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Child {
+pub(crate) enum Child {
     Node(NodeId),
     /// Nothing, and what layers below have under the name is hidden. Only in the tree of a layer.
     Whiteout,
@@ -52,19 +52,19 @@ pub(super) enum Child {
 }
 
 /// Where the contents of a regular file are.
-pub(super) struct Contents {
-    pub(super) size: u64,
+pub(crate) struct Contents {
+    pub(crate) size: u64,
     /// The data ranges; `None` if all of the file is one.
-    pub(super) ranges: Option<Box<[DataRange]>>,
+    pub(crate) ranges: Option<Box<[DataRange]>>,
     /// Which layer has them, counted from 0.
-    pub(super) layer: u32,
+    pub(crate) layer: u32,
     /// Where in the layer the data ranges are, one after the other.
-    pub(super) position: u64,
+    pub(crate) position: u64,
 }
 
 impl Contents {
     /// The ranges that hold data.
-    pub(super) fn ranges(&self) -> Vec<DataRange> {
+    pub(crate) fn ranges(&self) -> Vec<DataRange> {
         let whole = || vec![DataRange { offset: 0, length: self.size }];
         match &self.ranges {
             Some(ranges) => ranges.to_vec(),
@@ -75,54 +75,54 @@ impl Contents {
 }
 
 /// Nodes, the root first.
-pub(super) struct Tree {
+pub(crate) struct Tree {
     nodes: Vec<Node>,
 }
 
 impl Tree {
     /// A tree whose root has no entry.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { nodes: vec![Node::empty_directory(false)] }
     }
 
     /// Number of nodes.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    pub(super) fn node(&self, id: NodeId) -> &Node {
+    pub(crate) fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id as usize]
     }
 
-    pub(super) fn node_mut(&mut self, id: NodeId) -> &mut Node {
+    pub(crate) fn node_mut(&mut self, id: NodeId) -> &mut Node {
         &mut self.nodes[id as usize]
     }
 
     /// The number that the next node gets, while there is one.
-    pub(super) fn next_id(&self) -> Option<NodeId> {
+    pub(crate) fn next_id(&self) -> Option<NodeId> {
         NodeId::try_from(self.nodes.len()).ok()
     }
 
     /// Adds a node; `None` when there are more than numbers for them.
-    pub(super) fn add(&mut self, node: Node) -> Option<NodeId> {
+    pub(crate) fn add(&mut self, node: Node) -> Option<NodeId> {
         let id = self.next_id()?;
         self.nodes.push(node);
         Some(id)
     }
 
-    pub(super) fn into_nodes(self) -> Vec<Node> {
+    pub(crate) fn into_nodes(self) -> Vec<Node> {
         self.nodes
     }
 
     /// The node, if it is a directory.
-    pub(super) fn directory(&self, id: NodeId) -> Option<&Directory> {
+    pub(crate) fn directory(&self, id: NodeId) -> Option<&Directory> {
         match &self.node(id).body {
             Body::Directory(directory) => Some(directory),
             _ => None,
         }
     }
 
-    pub(super) fn directory_mut(&mut self, id: NodeId) -> Option<&mut Directory> {
+    pub(crate) fn directory_mut(&mut self, id: NodeId) -> Option<&mut Directory> {
         match &mut self.node_mut(id).body {
             Body::Directory(directory) => Some(directory),
             _ => None,
@@ -130,12 +130,12 @@ impl Tree {
     }
 
     /// The name in a directory.
-    pub(super) fn child(&self, directory: NodeId, name: &[u8]) -> Option<&Child> {
+    pub(crate) fn child(&self, directory: NodeId, name: &[u8]) -> Option<&Child> {
         self.directory(directory)?.children.get(name)
     }
 
     /// The directory at a path.
-    pub(super) fn resolve_directory(&self, path: &[u8]) -> Option<NodeId> {
+    pub(crate) fn resolve_directory(&self, path: &[u8]) -> Option<NodeId> {
         let mut at = ROOT;
         for name in path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()) {
             let Some(Child::Node(next)) = self.child(at, name) else { return None };
@@ -147,7 +147,7 @@ impl Tree {
 
 impl Node {
     /// A directory that has no entry yet.
-    pub(super) fn empty_directory(is_opaque: bool) -> Self {
+    pub(crate) fn empty_directory(is_opaque: bool) -> Self {
         let mtime = Timestamp { seconds: 0, nanoseconds: 0 };
         let metadata = Metadata { mode: 0o755, uid: 0, gid: 0, mtime };
         let directory = Directory { is_opaque, is_implicit: true, ..Directory::default() };
@@ -155,7 +155,7 @@ impl Node {
     }
 
     /// The node of an entry that is no hard link; its data is at `position` of a layer.
-    pub(super) fn of_entry(entry: Entry, layer: u32, position: u64) -> Option<Self> {
+    pub(crate) fn of_entry(entry: Entry, layer: u32, position: u64) -> Option<Self> {
         let body = match entry.kind {
             Kind::Directory => Body::Directory(Box::default()),
             Kind::Regular { size, data } => {
@@ -178,7 +178,7 @@ impl Node {
     }
 
     /// The kind of its entries.
-    pub(super) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> Kind {
         match &self.body {
             Body::Directory(_) => Kind::Directory,
             Body::Regular(contents) => {
