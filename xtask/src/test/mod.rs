@@ -6,6 +6,7 @@ mod layers;
 mod licences;
 mod programs;
 mod scratch;
+mod sentences;
 pub(crate) mod tidy;
 
 use std::fs;
@@ -26,7 +27,7 @@ pub(crate) enum Step {
     Setup,
     /// Formatting
     Fmt,
-    /// Size, traces of work and neatness of the files in the repository; ways of imports; citations
+    /// Size, traces of work, neatness and sentences of the files in the repository; ways of imports; citations
     Tidy,
     /// Lints; crates without their default features
     Clippy,

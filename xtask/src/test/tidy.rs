@@ -1,10 +1,12 @@
-//! Checks that no compiler makes: the size of files, traces of work, neatness.
+//! Checks that no compiler makes: the size of files, traces of work, neatness, short sentences.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+
+use super::sentences;
 
 /// The longest source file, in lines.
 const MOST_LINES: usize = 1000;
@@ -90,6 +92,7 @@ fn faults_of(path: &Path, text: &str) -> Vec<String> {
     if !text.is_empty() && !text.ends_with('\n') {
         faults.push("does not end with a new line".to_owned());
     }
+    faults.extend(sentences::faults(path, text));
     for (number, line) in text.lines().enumerate() {
         let number = number + 1;
         if line.ends_with([' ', '\t', '\r']) {
