@@ -32,16 +32,6 @@ impl std::fmt::Display for ScriptLine {
     }
 }
 
-/// The path of a volume that an error is about which knows its inode alone.
-#[derive(Clone, Debug)]
-pub(crate) struct AtPath(pub(crate) String);
-
-impl std::fmt::Display for AtPath {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
 /// An error as JSON. Unknown fields are left out.
 #[derive(Serialize)]
 pub(crate) struct Failure {
@@ -88,7 +78,7 @@ impl Failure {
             structure: None,
             address: None,
             field: None,
-            path: error.downcast_ref().map(|AtPath(path)| path.clone()),
+            path: None,
             usage: false,
         };
         // The innermost cause has the kind; the outermost path is the whole one.

@@ -9,8 +9,6 @@ use rustyline::hint::Hinter;
 use rustyline::history::DefaultHistory;
 use rustyline::validate::Validator;
 use rustyline::{Context, Editor, Helper};
-use std::ffi::OsStr;
-use undercroft_xfs::format::FileType;
 
 /// The prompt.
 const PROMPT: &str = "undercroft> ";
@@ -66,17 +64,19 @@ impl Words<'_> {
     /// The paths in the volume that begin like `word`; directories end in a slash.
     fn paths(&self, word: &str) -> Result<Vec<String>> {
         let (directory, begin) = word.split_at(word.rfind('/').map_or(0, |at| at + 1));
-        let number = self.session.find(OsStr::new(directory))?;
+        let listed = if directory.is_empty() { "/" } else { directory };
         let mut found = Vec::new();
-        for (name, child) in self.session.names(number)? {
+        for entry in self.session.fs.read_dir(listed)? {
+            let entry = entry?;
             // A name that needs quotes is not completed.
             let special = |letter: char| letter.is_control() || " '\"\\#".contains(letter);
-            let Ok(name) = String::from_utf8(name) else { continue };
+            let Some(name) = entry.file_name().to_str() else { continue };
             if name.starts_with(begin) && !name.contains(special) {
-                let end = if self.session.kind(child)? == FileType::Directory { "/" } else { " " };
+                let end = if entry.metadata().is_dir() { "/" } else { " " };
                 found.push(format!("{directory}{name}{end}"));
             }
         }
+        found.sort_unstable();
         Ok(found)
     }
 }

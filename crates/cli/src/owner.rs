@@ -4,6 +4,7 @@ use crate::failure::Usage;
 use crate::session::Session;
 use anyhow::{Context, Result, bail};
 use std::str::FromStr;
+use undercroft_fs::Owner;
 
 /// A new owner, a new group, or both.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,11 +47,11 @@ impl NewOwner {
     pub(crate) fn of_new(
         given: Option<&Self>,
         session: &Session<'_>,
-        otherwise: (u32, u32),
-    ) -> Result<(u32, u32)> {
+        otherwise: Owner,
+    ) -> Result<Owner> {
         let Some(owner) = given else { return Ok(otherwise) };
         let (uid, gid) = owner.resolve(session)?;
-        Ok((uid.unwrap_or(otherwise.0), gid.unwrap_or(otherwise.1)))
+        Ok(Owner { uid: uid.unwrap_or(otherwise.uid), gid: gid.unwrap_or(otherwise.gid) })
     }
 
     /// The numbers of owner and group. Names are those of /etc/passwd and /etc/group of the volume;

@@ -8,6 +8,7 @@ use serde::Serialize;
 use std::fmt::{Display, Write as _};
 use std::io::{self, Write};
 use std::process::ExitCode;
+use undercroft_fs::PathError;
 use undercroft_xfs::Error as VolumeError;
 
 /// How a command ended that was able to do its work.
@@ -122,7 +123,8 @@ pub(crate) fn message(error: &anyhow::Error) -> String {
 
 /// The image whose file system has no space for the data written to it.
 fn full_host<'e>(cause: &'e (dyn std::error::Error + 'static)) -> Option<&'e str> {
-    match cause.downcast_ref::<VolumeError>()? {
+    let error = cause.downcast_ref::<PathError>().map(PathError::error);
+    match error.or_else(|| cause.downcast_ref::<VolumeError>())? {
         VolumeError::Device(error) if error.is_no_space() => Some(&error.device),
         // What stopped the volume is known in words alone.
         VolumeError::Poisoned(what) | VolumeError::NotWritten { what, .. }

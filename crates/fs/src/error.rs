@@ -1,5 +1,6 @@
 //! Errors of verbs that take paths.
 
+use crate::AsPath;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -14,6 +15,7 @@ use undercroft_xfs::{Error, ErrorKind};
 pub struct PathError {
     path: PathBuf,
     error: Error,
+    link: Option<PathBuf>,
 }
 
 impl PathError {
@@ -41,24 +43,24 @@ impl PathError {
         self.error
     }
 
-    pub(crate) fn new(path: &[u8], error: Error) -> Self {
-        let path_of = || path_text(path);
-        // These name their subject; here it is the whole path.
-        let error = match error {
-            Error::NotFound(_) => Error::NotFound(path_of()),
-            // It was removed between two steps on the way.
-            Error::Stale { .. } => Error::NotFound(path_of()),
-            Error::Exists(_) => Error::Exists(path_of()),
-            Error::NotEmpty(_) => Error::NotEmpty(path_of()),
-            Error::Loop(_) => Error::Loop(path_of()),
-            mut other => {
-                if let Error::WrongKind { path, .. } = &mut other {
-                    *path = path_of();
-                }
-                other
-            }
-        };
-        Self { path: OsStr::from_bytes(path).into(), error }
+    /// The last symbolic link that was followed on the way to what failed, if there was one.
+    #[must_use]
+    pub fn link(&self) -> Option<&Path> {
+        self.link.as_deref()
+    }
+
+    /// An error of the file at a path: of a verb by number, say, to which a path has led.
+    #[must_use]
+    pub fn new(path: impl AsPath, error: Error) -> Self {
+        let path = path.path_bytes();
+        Self { path: OsStr::from_bytes(path).into(), error: named(error, path), link: None }
+    }
+
+    /// An error on the way that a path leads: at `culprit`, to which the link has led.
+    pub(crate) fn on_way(path: &[u8], culprit: &[u8], link: Option<&[u8]>, error: Error) -> Self {
+        let as_path = |bytes| PathBuf::from(OsStr::from_bytes(bytes));
+        let link = link.filter(|link| *link != culprit).map(as_path);
+        Self { path: as_path(path), error: named(error, culprit), link }
     }
 
     fn text(&self) -> String {
@@ -70,17 +72,36 @@ impl PathError {
                 | Error::Loop(_)
                 | Error::WrongKind { .. }
         );
-        if names_it || self.path.as_os_str().is_empty() {
-            return self.error.to_string();
+        let text = |path: &Path| path_text(path.as_os_str().as_bytes());
+        let mut about = self.error.to_string();
+        if !self.path.as_os_str().is_empty() && (!names_it || self.link.is_some()) {
+            about = format!("{}: {about}", text(&self.path));
         }
-        format!("{}: {}", path_text(self.path.as_os_str().as_bytes()), self.error)
+        match &self.link {
+            Some(link) => format!("{about}; the link {} leads there", text(link)),
+            None => about,
+        }
+    }
+}
+
+/// An error that names its subject, of the file at this path.
+fn named(error: Error, path: &[u8]) -> Error {
+    let path_of = || path_text(path);
+    match error {
+        // If stale, it was removed between two steps on the way.
+        Error::NotFound(_) | Error::Stale { .. } => Error::NotFound(path_of()),
+        Error::Exists(_) => Error::Exists(path_of()),
+        Error::NotEmpty(_) => Error::NotEmpty(path_of()),
+        Error::Loop(_) => Error::Loop(path_of()),
+        Error::WrongKind { what, kind, .. } => Error::WrongKind { path: path_of(), what, kind },
+        other => other,
     }
 }
 
 /// For programs that mix both kinds of verbs: there is no path.
 impl From<Error> for PathError {
     fn from(error: Error) -> Self {
-        Self { path: PathBuf::new(), error }
+        Self { path: PathBuf::new(), error, link: None }
     }
 }
 

@@ -70,7 +70,7 @@ pub use file_system::FileSystem;
 pub use metadata::Metadata;
 pub use names::{Existing, NewFile, Owner, RenameFlags};
 pub use options::{AccessTimes, OpenOptions};
-pub use path::{AsPath, DirEntry, ReadDir, Walk, WalkEntry};
+pub use path::{AsPath, DirEntry, Place, ReadDir, Walk, WalkEntry};
 pub use undercroft_xfs::ErrorKind;
 pub use undercroft_xfs::format::{DeviceNumber, FileType, InodeFlags, Timestamp};
 pub use undercroft_xfs::units::InodeNumber;

@@ -2,7 +2,7 @@
 
 use super::verb::Verb;
 use crate::report::{self, Outcome};
-use crate::session::Session;
+use crate::session::{LastLink, Session};
 use crate::text;
 use anyhow::{Context, Result};
 use rustix::fs::{FileType, OFlags, SeekFrom, fcntl_getfl, fstat, ftruncate, seek, tell};
@@ -11,12 +11,12 @@ use serde::Serialize;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use undercroft_xfs::ops;
+use undercroft_fs::PathError;
 use undercroft_xfs::{OpenFile, ReadPattern};
 
 /// Print the contents of files.
 ///
-/// Symbolic links are not followed. As JSON, each piece of a file is an object with its place and
+/// As JSON, each piece of a file is an object with its place and
 /// its text, or its bytes in hexadecimal where they are no text; holes are left out, and the last
 /// object of a file says how long it is.
 #[derive(clap::Args)]
@@ -24,6 +24,9 @@ pub(crate) struct Args {
     /// Paths from the root directory of the volume.
     #[arg(required = true)]
     path: Vec<OsString>,
+
+    #[command(flatten)]
+    last: LastLink,
 
     /// Print JSON, one object a line.
     #[arg(long)]
@@ -60,8 +63,8 @@ impl Verb for Args {
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
         for paths in self.path.chunks(TOGETHER) {
-            for (path, file) in paths.iter().zip(session.open_all(paths)) {
-                print(&file?, path, self.json, out)?;
+            for (path, file) in paths.iter().zip(session.open_all(paths, self.last)) {
+                print(file?.open_file(), path, self.json, out)?;
             }
         }
         Ok(Outcome::Done)
@@ -77,25 +80,22 @@ const TOGETHER: usize = 256;
 
 /// Prints the contents of a file.
 pub(super) fn print(file: &OpenFile, path: &OsStr, json: bool, out: &mut dyn Write) -> Result<()> {
-    let at = || ops::path_text(path.as_bytes());
-    if json {
-        pieces(file, &text::Name::new(path.as_bytes()), out).with_context(at)
-    } else {
-        copy(file, out, at)
-    }
+    // What is no regular file cannot be read at all.
+    file.read(0, &mut []).map_err(|error| PathError::new(path, error))?;
+    file.expect_reads(ReadPattern::Sequential);
+    if json { pieces(file, path, out) } else { copy(file, path, out) }
 }
 
 /// Prints the contents of a file as JSON.
-fn pieces(file: &OpenFile, path: &text::Name, out: &mut dyn Write) -> Result<()> {
-    // An error where it is no regular file.
-    file.read(0, &mut [])?;
-    file.expect_reads(ReadPattern::Sequential);
+fn pieces(file: &OpenFile, path: &OsStr, out: &mut dyn Write) -> Result<()> {
+    let failed = |error| PathError::new(path, error);
+    let path = &text::Name::new(path.as_bytes());
     let mut buffer = vec![0; CHUNK];
-    for range in file.data_ranges()? {
+    for range in file.data_ranges().map_err(failed)? {
         let mut offset = range.start;
         while offset < range.end {
             let wanted = usize::try_from(range.end - offset).unwrap_or(CHUNK).min(CHUNK);
-            let len = file.read(offset, &mut buffer[..wanted])?;
+            let len = file.read(offset, &mut buffer[..wanted]).map_err(failed)?;
             if len == 0 {
                 break;
             }
@@ -126,19 +126,17 @@ fn content(bytes: &[u8]) -> (Content<'_>, usize) {
 /// Bytes read at a time.
 const CHUNK: usize = 1 << 20;
 
-/// Copies the contents of a file; `at` names it in errors.
-fn copy(file: &OpenFile, out: &mut dyn Write, at: impl Fn() -> String + Copy) -> Result<()> {
-    // An error where it is no regular file.
-    file.read(0, &mut []).with_context(at)?;
-    file.expect_reads(ReadPattern::Sequential);
-    let ranges = file.data_ranges().with_context(at)?;
+/// Copies the contents of a file.
+fn copy(file: &OpenFile, path: &OsStr, out: &mut dyn Write) -> Result<()> {
+    let failed = |error| PathError::new(path, error);
+    let ranges = file.data_ranges().map_err(failed)?;
     let size = file.inode().read().core.size;
     let mut memory = Vec::new();
     let mut offset = 0;
     for range in ranges {
         holes(range.start.saturating_sub(offset), out)?;
         let write = |_, bytes: &[u8]| out.write_all(bytes);
-        offset = range.start + file.lend(range.clone(), &mut memory, write).with_context(at)??;
+        offset = range.start + file.lend(range.clone(), &mut memory, write).map_err(failed)??;
         if offset < range.end {
             return Ok(());
         }

@@ -2,14 +2,12 @@
 
 use super::verb::Verb;
 use crate::report::Outcome;
-use crate::session::{Session, renamed};
+use crate::session::{LastLink, Session};
 use anyhow::Result;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::Write;
-use std::os::unix::ffi::OsStrExt;
+use undercroft_fs::Change;
 use undercroft_source::ModeChange;
-use undercroft_xfs::format::FileType;
-use undercroft_xfs::ops::{self, MetadataChange};
 
 /// Set the permission bits of files.
 ///
@@ -29,24 +27,24 @@ pub(crate) struct Args {
     #[arg(required = true)]
     path: Vec<OsString>,
 
-    /// The contents of directories as well; symbolic links are left alone.
+    /// The contents of directories as well; symbolic links below are left alone.
     #[arg(short = 'R', long)]
     recursive: bool,
+
+    #[command(flatten)]
+    last: LastLink,
 }
 
 impl Verb for Args {
     fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
         for path in &self.path {
-            session.walk(path, self.recursive, &mut |path, number| {
-                let kind = session.kind(number)?;
-                if self.recursive && kind == FileType::Symlink {
+            session.walk(path, self.last, self.recursive, &mut |file| {
+                if self.recursive && file.is_symlink() {
                     return Ok(());
                 }
-                let bits = session.volume.inode(number)?.read().core.mode;
-                let mode = Some(self.mode.apply(bits, kind == FileType::Directory));
-                let change = MetadataChange { mode, ..MetadataChange::default() };
-                ops::change_metadata(session.volume, number, &change, session.now())
-                    .map_err(|error| renamed(error, OsStr::from_bytes(path)).into())
+                let mode = Some(self.mode.apply(file.full_mode(), file.is_dir()));
+                let change = Change { mode, ..Change::default() };
+                session.fs.set_attributes(file.number, &change).map(drop)
             })?;
         }
         Ok(Outcome::Done)

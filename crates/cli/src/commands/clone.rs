@@ -2,15 +2,13 @@
 
 use super::verb::Verb;
 use crate::report::Outcome;
-use crate::session::{Session, renamed};
+use crate::session::Session;
 use crate::value;
 use anyhow::Result;
 use std::ffi::OsString;
 use std::io::Write;
-use std::os::unix::ffi::OsStrExt;
-use undercroft_xfs::format::FileType;
-use undercroft_xfs::ops::{self, CloneRange};
-use undercroft_xfs::{Error, ErrorKind, OpenFile};
+use undercroft_fs::{File, FileType, NewFile, PathError};
+use undercroft_xfs::ops::CloneRange;
 
 /// Make a file, or a range of it, the same as another by sharing its blocks.
 ///
@@ -54,38 +52,30 @@ impl RangeArgs {
 
 impl Verb for Args {
     fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
-        let source = session.open(&self.source)?;
+        let fs = &session.fs;
+        let source = fs.open_path(&self.source)?;
+        // An error for what is no regular file.
+        source.seek_data(0).map_err(|error| PathError::new(&self.source, error))?;
         let path = session.destination(&self.path, &self.source)?;
-        let (kind, mode) = {
-            let inode = source.inode().read();
-            (inode.file_type(), inode.core.mode & 0o777)
-        };
         let range = self.range.range(source.size());
-        let clone = |target: &OpenFile| {
-            target
-                .clone_range(&source, &range, session.now())
-                .map_err(|error| renamed(error, &path))
+        let place = fs.place_followed(&path)?;
+        let failed = |error| place.failed(error);
+        let clone = |target: &File| {
+            target.open_file().clone_range(source.open_file(), &range, session.now())
         };
-        if let Some(target) = session.find_if_there(&path)? {
-            clone(&OpenFile::open(session.volume, target)?)?;
+        if place.metadata().is_some() {
+            clone(&fs.open_path(&path)?).map_err(failed)?;
             return Ok(Outcome::Done);
         }
-        if kind != FileType::Regular {
-            let path = ops::path_text(self.source.as_bytes());
-            let wrong = match kind {
-                FileType::Directory => ErrorKind::IsDirectory,
-                _ => ErrorKind::Invalid,
-            };
-            return Err(Error::WrongKind { path, what: "not a regular file", kind: wrong }.into());
-        }
+        place.expect_kind(FileType::Regular)?;
         // It gets its name when all of it is there; without one it is freed when it is closed.
-        let place = session.place_for(&path, kind)?;
-        let new = session.new_inode(FileType::Regular, mode, (0, 0));
-        let target = ops::create_unlinked(session.volume, place.parent, &new)?;
-        clone(&target)?;
-        let number = target.number();
-        ops::link(session.volume, number, place.parent, place.name, session.now())?;
-        target.close()?;
+        let new = NewFile::new(source.metadata().mode & 0o777);
+        let directory = place.directory().number();
+        let target = fs.tmpfile(directory, &new).map_err(failed)?;
+        clone(&target)
+            .and_then(|()| fs.link_file(&target, directory, place.name()))
+            .and_then(|_| target.close())
+            .map_err(failed)?;
         Ok(Outcome::Done)
     }
 }

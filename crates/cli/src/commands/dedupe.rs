@@ -3,13 +3,14 @@
 use super::clone::RangeArgs;
 use super::verb::Verb;
 use crate::report::{self, Outcome};
-use crate::session::{Session, renamed};
+use crate::session::Session;
 use crate::text;
 use anyhow::Result;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
+use undercroft_fs::PathError;
 
 /// Let a file share the blocks of another where both are the same.
 ///
@@ -40,10 +41,12 @@ struct Compared {
 
 impl Verb for Args {
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
-        let (source, target) = (session.open(&self.source)?, session.open(&self.path)?);
+        let source = session.fs.open_path(&self.source)?;
+        let target = session.fs.open_path(&self.path)?;
         let same = target
-            .dedupe_range(&source, &self.range.range(source.size()))
-            .map_err(|error| renamed(error, &self.path))?;
+            .open_file()
+            .dedupe_range(source.open_file(), &self.range.range(source.size()))
+            .map_err(|error| PathError::new(&self.path, error))?;
         if self.json {
             let [source, path] =
                 [&self.source, &self.path].map(|path| text::Name::new(path.as_bytes()));

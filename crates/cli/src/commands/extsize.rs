@@ -2,12 +2,12 @@
 
 use super::verb::Verb;
 use crate::report::Outcome;
-use crate::session::{Session, renamed};
+use crate::session::Session;
 use crate::value;
 use anyhow::Result;
 use std::ffi::OsString;
 use std::io::Write;
-use undercroft_xfs::ops::{self, SizeHints};
+use undercroft_fs::{Change, PathError};
 
 /// Set the extent size hints of files and directories, as `xfs_io` does with extsize and cowextsize.
 ///
@@ -34,11 +34,11 @@ pub(crate) struct Args {
 
 impl Verb for Args {
     fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
-        let hints = SizeHints { extent: self.extent, copy: self.copy };
+        let (extent_size, copy_extent_size) = (self.extent, self.copy);
+        let change = Change { extent_size, copy_extent_size, ..Change::default() };
         for path in &self.path {
-            let number = session.find(path)?;
-            ops::set_size_hints(session.volume, number, &hints, session.now())
-                .map_err(|error| renamed(error, path))?;
+            let file = session.fs.open_path(path)?;
+            file.set_attributes(&change).map_err(|error| PathError::new(path, error))?;
         }
         Ok(Outcome::Done)
     }

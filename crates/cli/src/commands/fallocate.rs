@@ -3,15 +3,15 @@
 use super::verb::Verb;
 use crate::failure::Usage;
 use crate::report::Outcome;
-use crate::session::{Session, renamed};
+use crate::session::Session;
 use crate::text;
 use crate::value;
 use anyhow::{Result, anyhow, bail};
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use undercroft_xfs::ops::{Size, path_text};
-use undercroft_xfs::{Error, OpenFile};
+use undercroft_fs::{Allocation, Error, File, PathError};
+use undercroft_xfs::ops::path_text;
 
 /// Allocate, free, zero, take out or insert a range of a file.
 ///
@@ -55,11 +55,11 @@ impl Verb for Args {
         if self.length == 0 {
             bail!(Usage("--length 0 is no range: write how long it is".into()));
         }
-        let file = session.open(&self.path)?;
+        let file = session.fs.open_path(&self.path)?;
         match self.change(session, &file).and_then(|()| file.close()) {
             Ok(()) => Ok(Outcome::Done),
             Err(error @ Error::NoSpace { .. }) => Err(self.too_much(session, error)),
-            Err(error) => Err(renamed(error, &self.path).into()),
+            Err(error) => Err(PathError::new(&self.path, error).into()),
         }
     }
 }
@@ -81,23 +81,23 @@ impl Args {
         ))
     }
 
-    fn change(&self, session: &Session<'_>, file: &OpenFile) -> Result<(), Error> {
+    fn change(&self, session: &Session<'_>, file: &File) -> Result<(), Error> {
         let end = self.start.checked_add(self.length);
         let end = end.ok_or_else(|| Error::TooLarge("the range ends behind 2^64 bytes".into()))?;
         let range = self.start..end;
-        let size = if self.keep_size { Size::Keep } else { Size::Grow };
-        let now = session.now();
+        let keep_size = self.keep_size;
         if self.punch_hole || self.zero_range {
             // The blocks at the ends of the range are zeroed in their places: a crash could keep
             // that, and lose earlier changes.
             session.volume.sync()?;
         }
-        match () {
-            () if self.punch_hole => file.punch(range, now),
-            () if self.zero_range => file.zero(range, size, now),
-            () if self.collapse_range => file.collapse(range, now),
-            () if self.insert_range => file.insert(range, now),
-            () => file.preallocate(range, size, now),
-        }
+        let mode = match () {
+            () if self.punch_hole => Allocation::PunchHole,
+            () if self.zero_range => Allocation::Zero { keep_size },
+            () if self.collapse_range => Allocation::Collapse,
+            () if self.insert_range => Allocation::Insert,
+            () => Allocation::Reserve { keep_size },
+        };
+        file.allocate(mode, range)
     }
 }

@@ -5,7 +5,7 @@ use super::extract::{self, Target};
 use super::verb::Verb;
 use crate::failure::Usage;
 use crate::report::Outcome;
-use crate::session::Session;
+use crate::session::{LastLink, Session};
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
 use std::fs::File;
@@ -13,10 +13,10 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use undercroft_fs::PathError;
 use undercroft_image::unpack::Subtree;
-use undercroft_xfs::format::FileType;
+use undercroft_xfs::format::InodeCore;
 use undercroft_xfs::ops::path_text;
-use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::{OpenFile, ReadPattern};
 
 /// Copy a file, or with -r a directory, out of the volume.
@@ -38,6 +38,9 @@ pub(crate) struct Args {
     /// Copy a directory with everything below it.
     #[arg(short, long)]
     recursive: bool,
+
+    #[command(flatten)]
+    last: LastLink,
 
     /// Overwrite a file that exists; with -r, replace what is in the directory.
     #[arg(short, long)]
@@ -62,20 +65,19 @@ impl Verb for Args {
     }
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
-        let number = session.find(&self.path)?;
-        if session.kind(number)? == FileType::Directory {
-            return self.copy_tree(session, number, out);
+        let source = session.open(&self.path, self.last)?;
+        if source.metadata().is_dir() {
+            return self.copy_tree(session, out);
         }
-        let source = session.open(&self.path)?;
         if self.dest.as_os_str() == "-" {
-            cat::print(&source, &self.path, self.json, out)?;
+            cat::print(source.open_file(), &self.path, self.json, out)?;
             return Ok(Outcome::Done);
         }
         let dest = self.place();
         if !self.force && dest.symlink_metadata().is_ok() {
             bail!("{} exists; use --force to overwrite it", dest.display());
         }
-        copy(&source, &dest).with_context(|| format!("cannot write {}", dest.display()))?;
+        self.copy(source.open_file(), &dest)?;
         Ok(Outcome::Done)
     }
 
@@ -99,12 +101,7 @@ impl Args {
         }
     }
 
-    fn copy_tree(
-        &self,
-        session: &Session<'_>,
-        directory: InodeNumber,
-        out: &mut dyn Write,
-    ) -> Result<Outcome> {
+    fn copy_tree(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
         if !self.recursive {
             let path = path_text(self.path.as_bytes());
             bail!("{path} is a directory; use -r to copy it with all that is in it");
@@ -113,22 +110,30 @@ impl Args {
         if self.is_archive() && self.json {
             return Err(Usage("an archive is no JSON: name a directory instead of -".into()).into());
         }
-        let tree = Subtree::new(session.volume, directory, self.path.as_bytes());
+        let tree = Subtree::at(&session.fs, Path::new(&self.path))?;
         extract::unpack(tree, &Target { path: &place, replace: self.force }, self.json, out)
+    }
+
+    fn copy(&self, source: &OpenFile, dest: &Path) -> Result<()> {
+        let unread = |error| PathError::new(&self.path, error);
+        let unwritten = || format!("cannot write {}", dest.display());
+        // Before the file is made: what cannot be read leaves nothing behind.
+        source.read(0, &mut []).map_err(unread)?;
+        source.expect_reads(ReadPattern::Sequential);
+        let ranges = source.data_ranges().map_err(unread)?;
+        let file = File::create(dest).with_context(unwritten)?;
+        let mut memory = Vec::new();
+        for range in ranges {
+            let write = |at, bytes: &[u8]| file.write_all_at(bytes, at);
+            source.lend(range, &mut memory, write).map_err(unread)?.with_context(unwritten)?;
+        }
+        let core = source.inode().read().core.clone();
+        finish(&file, &core).with_context(unwritten)
     }
 }
 
-fn copy(source: &OpenFile, dest: &Path) -> Result<()> {
-    // Before the file is made: what cannot be read leaves nothing behind.
-    source.read(0, &mut [])?;
-    source.expect_reads(ReadPattern::Sequential);
-    let ranges = source.data_ranges()?;
-    let core = source.inode().read().core.clone();
-    let file = File::create(dest)?;
-    let mut memory = Vec::new();
-    for range in ranges {
-        source.lend(range, &mut memory, |at, bytes| file.write_all_at(bytes, at))??;
-    }
+/// Gives a copy the size, permissions and time of modification of its source.
+fn finish(file: &File, core: &InodeCore) -> Result<()> {
     file.set_len(core.size)?;
     file.set_permissions(std::fs::Permissions::from_mode((core.mode & 0o777).into()))?;
     let times = rustix::fs::Timestamps {
@@ -138,5 +143,5 @@ fn copy(source: &OpenFile, dest: &Path) -> Result<()> {
             tv_nsec: core.mtime.nanoseconds.into(),
         },
     };
-    Ok(rustix::fs::futimens(&file, &times)?)
+    Ok(rustix::fs::futimens(file, &times)?)
 }

@@ -9,8 +9,8 @@ use serde::Serialize;
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
+use undercroft_fs::PathError;
 use undercroft_xfs::format::{Acl, AclKind};
-use undercroft_xfs::ops;
 
 /// Print the access list of a file, and the default list of a directory.
 ///
@@ -40,14 +40,14 @@ impl Verb for Args {
     }
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
-        let inode = session.inode(&self.path)?;
-        let inode = inode.read();
+        let file = session.fs.open_path(&self.path)?;
         let list = |kind: AclKind| -> Result<Option<Acl>> {
-            let name = kind.xattr_name().as_bytes();
-            let value = ops::get_xattr(session.volume, &inode, name)?;
+            let value = session.fs.get_xattr(file.number(), kind.xattr_name().as_bytes());
+            let value = value.map_err(|error| PathError::new(&self.path, error))?;
             Ok(value.map(|value| Acl::from_xattr(&value)).transpose()?.flatten())
         };
-        let access = list(AclKind::Access)?.unwrap_or_else(|| Acl::of_mode(inode.core.mode));
+        let mode = file.metadata().full_mode();
+        let access = list(AclKind::Access)?.unwrap_or_else(|| Acl::of_mode(mode));
         let default = list(AclKind::Default)?;
         let words = |list: &Acl| list.entries().iter().map(ToString::to_string).collect();
         let lists = Lists {

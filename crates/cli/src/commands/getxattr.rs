@@ -2,13 +2,14 @@
 
 use super::verb::Verb;
 use crate::report::{self, Outcome};
-use crate::session::Session;
+use crate::session::{LastLink, Session};
 use crate::text;
 use anyhow::{Result, bail};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
+use undercroft_fs::PathError;
 use undercroft_xfs::ops::{self, path_text};
 
 /// Print the extended attributes of a file, or the value of one.
@@ -22,6 +23,9 @@ pub(crate) struct Args {
 
     /// Full name, such as user.comment.
     name: Option<OsString>,
+
+    #[command(flatten)]
+    last: LastLink,
 
     /// Print a JSON object with all of them, values in hexadecimal.
     #[arg(long)]
@@ -41,11 +45,13 @@ impl Verb for Args {
     }
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
-        let inode = session.inode(&self.path)?;
-        let inode = inode.read();
+        let file = session.open(&self.path, self.last)?;
+        let inode = file.open_file().inode().read();
+        let failed = |error| PathError::new(&self.path, error);
+        let value = |name: &OsString| ops::get_xattr(session.volume, &inode, name.as_bytes());
         let mut found = match &self.name {
-            None => ops::attributes(session.volume, &inode)?,
-            Some(name) => match ops::get_xattr(session.volume, &inode, name.as_bytes())? {
+            None => ops::attributes(session.volume, &inode).map_err(failed)?,
+            Some(name) => match value(name).map_err(failed)? {
                 Some(value) => vec![(name.as_bytes().to_vec(), value)],
                 None => {
                     let [path, name] = [&self.path, name].map(|text| path_text(text.as_bytes()));

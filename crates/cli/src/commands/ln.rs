@@ -4,17 +4,17 @@ use super::verb::Verb;
 use crate::failure::Usage;
 use crate::owner::NewOwner;
 use crate::report::Outcome;
-use crate::session::{Session, renamed};
+use crate::session::Session;
 use anyhow::{Result, bail};
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use undercroft_xfs::format::FileType;
-use undercroft_xfs::ops::{self, NewInode};
+use undercroft_fs::{FileType, Owner};
 
 /// Give a file another name, or with -s create a symbolic link.
 ///
-/// The target of a symbolic link is stored as it is written.
+/// The target of a symbolic link is stored as it is written. A symbolic link that gets another name
+/// gets it itself.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The file that gets another name; with -s, the target of the link.
@@ -39,17 +39,16 @@ impl Verb for Args {
             bail!(Usage("a target of 0 bytes leads nowhere: name one".into()));
         }
         let path = session.destination(&self.path, &self.target)?;
-        if self.symbolic {
-            let owner = NewOwner::of_new(self.owner.as_ref(), session, (0, 0))?;
-            let new = session.new_inode(FileType::Symlink, 0o777, owner);
-            session.make(&path, &NewInode { target: self.target.as_bytes(), ..new })?;
+        if !self.symbolic {
+            session.fs.hard_link(&self.target, &path)?;
             return Ok(Outcome::Done);
         }
-        let number = session.find(&self.target)?;
-        let place = session.place_for(&path, FileType::Regular)?;
-        let about = if session.kind(number)? == FileType::Directory { &self.target } else { &path };
-        ops::link(session.volume, number, place.parent, place.name, session.now())
-            .map_err(|error| renamed(error, about))?;
+        let owner = NewOwner::of_new(self.owner.as_ref(), session, Owner::default())?;
+        let place = session.fs.place(&path)?;
+        place.expect_kind(FileType::Symlink)?;
+        let (directory, target) = (place.directory().number(), self.target.as_bytes());
+        let made = session.fs.symlink(directory, place.name(), target, owner);
+        made.map_err(|error| place.failed(error))?;
         Ok(Outcome::Done)
     }
 }

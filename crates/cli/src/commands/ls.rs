@@ -11,7 +11,7 @@ use std::collections::HashSet;
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::Arc;
+use undercroft_fs::{Metadata, PathError};
 use undercroft_xfs::format::{EntryType, FileType};
 use undercroft_xfs::inode::InodeState;
 use undercroft_xfs::ops;
@@ -21,7 +21,8 @@ use undercroft_xfs::{Error, TreeAhead, Volume, WalkOrder};
 
 /// List a directory, sorted by name.
 ///
-/// Bytes of names that are not text are shown as escapes.
+/// A symbolic link to a directory is followed if the path ends in it, but not with --long unless a
+/// slash follows. Bytes of names that are not text are shown as escapes.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Path from the root directory of the volume.
@@ -54,7 +55,7 @@ impl Verb for Args {
     }
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
-        list(self, session.volume, out)?;
+        list(self, session, out)?;
         Ok(Outcome::Done)
     }
 
@@ -63,10 +64,22 @@ impl Verb for Args {
     }
 }
 
-fn list(args: &Args, volume: &Arc<Volume>, out: &mut dyn Write) -> Result<()> {
-    let path = args.path.as_bytes();
-    let number = ops::resolve(volume, path)?;
-    if volume.inode(number).map_err(Error::into_damage)?.read().file_type() != FileType::Directory {
+/// What the path is of: as `ls` has it, a symbolic link is one in a long listing, or if it leads to
+/// no directory.
+fn top(args: &Args, session: &Session<'_>) -> Result<Metadata, PathError> {
+    let found = session.fs.symlink_metadata(&args.path)?;
+    if !found.is_symlink() || args.long {
+        return Ok(found);
+    }
+    let target = session.fs.metadata(&args.path);
+    Ok(target.ok().filter(Metadata::is_dir).unwrap_or(found))
+}
+
+fn list(args: &Args, session: &Session<'_>, out: &mut dyn Write) -> Result<()> {
+    let (path, volume) = (args.path.as_bytes(), session.volume);
+    let top = top(args, session)?;
+    let number = top.number;
+    if !top.is_dir() {
         let entry = Entry { name: path.to_vec(), inode: number, ftype: EntryType::Unknown };
         print(volume, args, &[], &entry, out)?;
         return Ok(());

@@ -10,8 +10,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 use std::ffi::OsString;
 use std::io::Write;
-use undercroft_xfs::format::{DeviceNumber, FileType};
-use undercroft_xfs::ops::NewInode;
+use undercroft_fs::{DeviceNumber, FileType, NewFile, Owner};
 
 /// Create a device, FIFO or socket.
 #[derive(clap::Args)]
@@ -69,9 +68,13 @@ impl Verb for Args {
             (true, ..) => wrong("a device has a major and a minor number: add them")?,
             (false, ..) => wrong("a FIFO or socket has no numbers: leave them out")?,
         };
-        let owner = NewOwner::of_new(self.owner.as_ref(), session, (0, 0))?;
-        let new = session.new_inode(kind, self.mode, owner);
-        session.make(&self.path, &NewInode { device, ..new })?;
+        let owner = NewOwner::of_new(self.owner.as_ref(), session, Owner::default())?;
+        let new = NewFile { mode: self.mode, owner };
+        let place = session.fs.place(&self.path)?;
+        place.expect_kind(kind)?;
+        let directory = place.directory().number();
+        let made = session.fs.mknod(directory, place.name(), kind, device, &new);
+        made.map_err(|error| place.failed(error))?;
         Ok(Outcome::Done)
     }
 }

@@ -2,13 +2,11 @@
 
 use super::verb::Verb;
 use crate::report::Outcome;
-use crate::session::{Session, renamed};
+use crate::session::Session;
 use anyhow::Result;
 use std::ffi::OsString;
 use std::io::Write;
-use undercroft_xfs::Error;
-use undercroft_xfs::format::FileType;
-use undercroft_xfs::ops::{self, RenameMode};
+use undercroft_fs::RenameFlags;
 
 /// Rename or move a file or directory.
 ///
@@ -42,25 +40,12 @@ impl Verb for Args {
         } else {
             session.destination(&self.to, &self.from)?
         };
-        let mode = match (self.exchange, self.no_replace) {
-            (true, _) => RenameMode::Exchange,
-            (_, true) => RenameMode::NoReplace,
-            _ => RenameMode::Replace,
+        let flags = match (self.exchange, self.no_replace) {
+            (true, _) => RenameFlags::EXCHANGE,
+            (_, true) => RenameFlags::NO_REPLACE,
+            _ => RenameFlags::REPLACE,
         };
-        // The error for a source that is not there comes from the move.
-        let kind = session.find_if_there(&self.from)?.map(|number| session.kind(number));
-        let kind = kind.transpose()?.unwrap_or(FileType::Directory);
-        let source = session.place_for(&self.from, kind)?;
-        let target = session.place_for(&to, kind)?;
-        ops::rename(session.volume, source, target, mode, session.now()).map_err(|error| {
-            // Both paths may be meant; the name tells which.
-            let name = ops::path_text(target.name);
-            match &error {
-                Error::NotFound(found) if *found != name => renamed(error, &self.from),
-                Error::WrongKind { path, .. } if *path != name => renamed(error, &self.from),
-                _ => renamed(error, &to),
-            }
-        })?;
+        session.fs.rename_path(&self.from, &to, flags)?;
         Ok(Outcome::Done)
     }
 }

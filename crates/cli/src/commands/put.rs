@@ -3,7 +3,7 @@
 use super::verb::Verb;
 use crate::owner::NewOwner;
 use crate::report::Outcome;
-use crate::session::{Session, renamed};
+use crate::session::{LastLink, Session};
 use crate::value;
 use anyhow::{Context, Result, anyhow, bail};
 use std::ffi::OsString;
@@ -12,17 +12,19 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
-use undercroft_xfs::format::{FileType, Timestamp};
-use undercroft_xfs::ops::{self, MetadataChange, Name, RenameMode, path_text};
-use undercroft_xfs::units::InodeNumber;
-use undercroft_xfs::{Error, OpenFile};
+use undercroft_fs::{
+    Change, Error, FileSystem, FileType, NewFile, Owner, Place, RenameFlags, SetTime,
+};
+use undercroft_xfs::OpenFile;
+use undercroft_xfs::format::Timestamp;
+use undercroft_xfs::ops::path_text;
 
 /// Bytes of one write.
 const CHUNK: usize = 4 << 20;
 
 /// Copy a file of this machine into the volume.
 ///
-/// The file appears whole, or not at all: it gets its name when all of it is there. Holes stay
+/// If the path ends in a symbolic link, the file takes the place that it leads to. The file appears whole, or not at all: it gets its name when all of it is there. Holes stay
 /// holes. For whole trees there is `undercroft build`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -31,6 +33,9 @@ pub(crate) struct Args {
 
     /// Path in the volume, or a directory there to copy into.
     path: OsString,
+
+    #[command(flatten)]
+    last: LastLink,
 
     /// Replace a file that exists.
     #[arg(short, long)]
@@ -57,43 +62,47 @@ impl Verb for Args {
         } else {
             session.destination(&self.path, &self.source)?
         };
-        let place = session.place_for(&path, FileType::Regular)?;
-        let there = session.find_if_there(&path)?;
-        match there {
+        let place = if self.last.no_follow {
+            session.fs.place(&path)?
+        } else {
+            session.fs.place_followed(&path)?
+        };
+        place.expect_kind(FileType::Regular)?;
+        match place.metadata() {
             Some(_) if !self.force => {
                 bail!("{}: exists; use --force to replace it", path_text(path.as_bytes()))
             }
-            Some(number) if session.kind(number)? == FileType::Directory => {
+            Some(found) if found.is_dir() => {
                 bail!("{}: is a directory", path_text(path.as_bytes()))
             }
             _ => {}
         }
-        let failed = || format!("cannot read {}", self.source.display());
+        let unread = || format!("cannot read {}", self.source.display());
         let source =
-            if stream { None } else { Some(File::open(&self.source).with_context(failed)?) };
+            if stream { None } else { Some(File::open(&self.source).with_context(unread)?) };
         let attributes = if stream { None } else { Some(self.attributes()?) };
         let mode = self.mode.or(attributes.as_ref().map(|a| a.mode)).unwrap_or(0o644);
         let preserved = attributes.filter(|_| self.preserve);
-        let owner = preserved.as_ref().map_or((0, 0), |a| a.owner);
+        let owner = preserved.as_ref().map_or_else(Owner::default, |a| a.owner);
         let owner = NewOwner::of_new(self.owner.as_ref(), session, owner)?;
-        let new = session.new_inode(FileType::Regular, mode, owner);
+        let failed = |error| place.failed(error);
         // Without a name it is freed when it is closed.
-        let file = ops::create_unlinked(session.volume, place.parent, &new)?;
-        fill(session, &file, source.as_ref()).map_err(|error| match error {
-            Fault::Source(error) => error.context(failed()),
+        let new = NewFile { mode, owner };
+        let file = session.fs.tmpfile(place.directory().number(), &new).map_err(failed)?;
+        fill(session, file.open_file(), source.as_ref()).map_err(|error| match error {
+            Fault::Source(error) => error.context(unread()),
             Fault::Volume(error) => {
                 let path = path_text(path.as_bytes());
                 anyhow!(error).context(format!("cannot write {path}"))
             }
         })?;
-        let number = file.number();
         if let Some(preserved) = preserved {
-            let modification = Some(preserved.modification);
-            let change = MetadataChange { modification, ..MetadataChange::default() };
-            ops::change_metadata(session.volume, number, &change, session.now())?;
+            let modified = Some(SetTime::To(preserved.modification));
+            let change = Change { modified, ..Change::default() };
+            file.set_attributes(&change).map_err(failed)?;
         }
-        give_name(session, number, place, there.is_some()).map_err(|e| renamed(e, &path))?;
-        file.close()?;
+        give_name(&session.fs, &file, &place).map_err(failed)?;
+        file.close().map_err(failed)?;
         Ok(Outcome::Done)
     }
 }
@@ -101,7 +110,7 @@ impl Verb for Args {
 /// The metadata that a file takes over from its source.
 struct Attributes {
     mode: u16,
-    owner: (u32, u32),
+    owner: Owner,
     modification: Timestamp,
 }
 
@@ -116,7 +125,7 @@ impl Args {
         let nanoseconds = u32::try_from(metadata.mtime_nsec()).unwrap_or(0);
         Ok(Attributes {
             mode: (metadata.mode() & 0o7777) as u16,
-            owner: (metadata.uid(), metadata.gid()),
+            owner: Owner { uid: metadata.uid(), gid: metadata.gid() },
             modification: Timestamp { seconds: metadata.mtime(), nanoseconds },
         })
     }
@@ -201,21 +210,16 @@ fn seek(file: &File, to: rustix::fs::SeekFrom) -> std::io::Result<Option<u64>> {
 
 /// Gives the new file its name: at once where there is none yet, else it gets another name first
 /// and takes the place of the old one.
-fn give_name(
-    session: &Session<'_>,
-    number: InodeNumber,
-    place: Name<'_>,
-    replaces: bool,
-) -> Result<(), Error> {
-    let now = session.now();
-    if !replaces {
-        return ops::link(session.volume, number, place.parent, place.name, now);
+fn give_name(fs: &FileSystem, file: &undercroft_fs::File, place: &Place) -> Result<(), Error> {
+    let directory = place.directory().number();
+    if place.metadata().is_none() {
+        return fs.link_file(file, directory, place.name()).map(drop);
     }
-    let other = format!(".undercroft-put-{number}").into_bytes();
-    let other = Name { parent: place.parent, name: &other };
-    ops::link(session.volume, number, other.parent, other.name, now)?;
-    ops::rename(session.volume, other, place, RenameMode::Replace, now).inspect_err(|_| {
+    let other = format!(".undercroft-put-{}", file.number()).into_bytes();
+    fs.link_file(file, directory, &other)?;
+    let renamed = fs.rename((directory, &other), (directory, place.name()), RenameFlags::REPLACE);
+    renamed.inspect_err(|_| {
         // The first error counts.
-        let _ = ops::unlink(session.volume, other.parent, other.name, now);
+        let _ = fs.unlink(directory, &other);
     })
 }

@@ -2,12 +2,13 @@
 
 use super::verb::Verb;
 use crate::report::Outcome;
-use crate::session::{Session, renamed};
+use crate::session::{LastLink, Session};
 use anyhow::{Result, bail};
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use undercroft_xfs::ops::{self, path_text};
+use undercroft_fs::PathError;
+use undercroft_xfs::ops::path_text;
 
 /// Remove extended attributes of a file.
 #[derive(clap::Args)]
@@ -18,16 +19,18 @@ pub(crate) struct Args {
     /// Full names, such as user.comment.
     #[arg(required = true)]
     name: Vec<OsString>,
+
+    #[command(flatten)]
+    last: LastLink,
 }
 
 impl Verb for Args {
     fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
-        let number = session.find(&self.path)?;
+        let file = session.open(&self.path, self.last)?;
         for name in &self.name {
             let name = name.as_bytes();
-            let found = ops::remove_xattr(session.volume, number, name, session.now())
-                .map_err(|error| renamed(error, &self.path))?;
-            if !found {
+            let found = session.fs.remove_xattr(file.number(), name);
+            if !found.map_err(|error| PathError::new(&self.path, error))? {
                 let path = path_text(self.path.as_bytes());
                 bail!("{path}: has no attribute {}", path_text(name));
             }

@@ -2,13 +2,12 @@
 
 use super::verb::Verb;
 use crate::report::Outcome;
-use crate::session::{Session, renamed};
+use crate::session::Session;
 use anyhow::Result;
 use std::ffi::OsString;
 use std::io::Write;
+use undercroft_fs::{PathError, SetMode};
 use undercroft_xfs::format::{Acl, AclKind};
-use undercroft_xfs::ops;
-use undercroft_xfs::ops::SetMode;
 
 /// Set or remove the access list of a file, or the default list of a directory.
 ///
@@ -39,18 +38,14 @@ fn acl(text: &str) -> Result<Acl, String> {
 
 impl Verb for Args {
     fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
-        let number = session.find(&self.path)?;
+        let (fs, number) = (&session.fs, session.fs.open_path(&self.path)?.number());
         let kind = if self.default { AclKind::Default } else { AclKind::Access };
         let name = kind.xattr_name().as_bytes();
-        let now = session.now();
         let done = match &self.list {
-            Some(list) => {
-                let value = list.to_xattr();
-                ops::set_xattr(session.volume, number, (name, &value), SetMode::Either, now)
-            }
-            None => ops::remove_xattr(session.volume, number, name, now).map(|_| ()),
+            Some(list) => fs.set_xattr(number, name, &list.to_xattr(), SetMode::Either),
+            None => fs.remove_xattr(number, name).map(drop),
         };
-        done.map_err(|error| renamed(error, &self.path))?;
+        done.map_err(|error| PathError::new(&self.path, error))?;
         Ok(Outcome::Done)
     }
 }

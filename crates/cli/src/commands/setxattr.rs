@@ -2,16 +2,14 @@
 
 use super::verb::Verb;
 use crate::report::Outcome;
-use crate::session::{Session, renamed};
+use crate::session::{LastLink, Session};
 use crate::value;
 use anyhow::{Context, Result};
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
-use undercroft_xfs::Error;
-use undercroft_xfs::ops;
-use undercroft_xfs::ops::SetMode;
+use undercroft_fs::{Error, PathError, SetMode};
 
 /// Set an extended attribute of a file.
 ///
@@ -37,6 +35,9 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "value")]
     file: Option<PathBuf>,
 
+    #[command(flatten)]
+    last: LastLink,
+
     /// Fail if the attribute exists.
     #[arg(long, conflicts_with = "replace")]
     create: bool,
@@ -48,7 +49,7 @@ pub(crate) struct Args {
 
 impl Verb for Args {
     fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
-        let number = session.find(&self.path)?;
+        let file = session.open(&self.path, self.last)?;
         let value = match (&self.value, &self.hex, &self.file) {
             (_, Some(hex), _) => hex.0.clone(),
             (_, _, Some(file)) => {
@@ -61,16 +62,12 @@ impl Verb for Args {
             (_, true) => SetMode::Replace,
             _ => SetMode::Either,
         };
-        let attribute = (self.name.as_bytes(), &value[..]);
-        ops::set_xattr(session.volume, number, attribute, mode, session.now()).map_err(
-            |error| {
-                match error {
-                    // These name the attribute.
-                    Error::Exists(_) | Error::NoAttribute(_) => error,
-                    error => renamed(error, &self.path),
-                }
-            },
-        )?;
+        let set = session.fs.set_xattr(file.number(), self.name.as_bytes(), &value, mode);
+        set.map_err(|error| match error {
+            // It names the attribute.
+            Error::Exists(_) => PathError::from(error),
+            error => PathError::new(&self.path, error),
+        })?;
         Ok(Outcome::Done)
     }
 }

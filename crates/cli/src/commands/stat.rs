@@ -3,7 +3,7 @@
 use super::verb::Verb;
 use crate::image::target_and_device;
 use crate::report::{self, Outcome};
-use crate::session::Session;
+use crate::session::{LastLink, Session};
 use crate::text;
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -17,11 +17,15 @@ use undercroft_xfs::ops;
 
 /// Show everything about a file: inode, times with birth, extents, flags, attributes, parents.
 ///
-/// Symbolic links are not followed.
+/// Of a symbolic link at the end of the path, the link itself.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Path from the root directory of the volume.
     path: OsString,
+
+    /// Of a symbolic link at the end of the path, show what it leads to.
+    #[arg(short = 'L', long)]
+    dereference: bool,
 
     /// Print JSON.
     #[arg(long)]
@@ -92,8 +96,10 @@ impl Verb for Args {
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
         let (volume, path) = (session.volume, self.path.as_bytes());
-        let inode = session.inode(&self.path)?;
-        let stat = stat(volume, path, &inode.read()).with_context(|| ops::path_text(path))?;
+        let file = session.open(&self.path, LastLink { no_follow: !self.dereference })?;
+        let inode = file.open_file().inode().read();
+        let stat = stat(volume, path, &inode).with_context(|| ops::path_text(path))?;
+        drop(inode);
         if self.json {
             report::json_line(out, &stat)?;
         } else {

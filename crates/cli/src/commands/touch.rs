@@ -2,13 +2,12 @@
 
 use super::verb::Verb;
 use crate::report::Outcome;
-use crate::session::{Session, renamed};
+use crate::session::{LastLink, Session};
 use crate::value;
 use anyhow::Result;
 use std::ffi::OsString;
 use std::io::Write;
-use undercroft_xfs::format::{FileType, Timestamp};
-use undercroft_xfs::ops::{self, MetadataChange};
+use undercroft_fs::{Change, ErrorKind, NewFile, PathError, SetTime, Timestamp};
 
 /// Set the times of files; create empty files where there are none.
 ///
@@ -34,29 +33,31 @@ pub(crate) struct Args {
     /// Create nothing.
     #[arg(short = 'c', long)]
     no_create: bool,
+
+    #[command(flatten)]
+    last: LastLink,
 }
 
 impl Verb for Args {
     fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
         for path in &self.path {
-            let number = match session.find_if_there(path)? {
-                Some(number) => number,
-                None if self.no_create => continue,
-                None => {
-                    let new = session.new_inode(FileType::Regular, 0o644, (0, 0));
-                    session.make(path, &new)?
+            let file = match session.open(path, self.last) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    if self.no_create {
+                        continue;
+                    }
+                    session.fs.create_path(path, &NewFile::new(0o644))?
                 }
+                found => found?,
             };
-            let now = session.now();
-            let time = Some(self.time.unwrap_or(now));
+            let time = Some(self.time.map_or(SetTime::Now, SetTime::To));
             let both = self.access == self.modification;
-            let change = MetadataChange {
-                access: time.filter(|_| both || self.access),
-                modification: time.filter(|_| both || self.modification),
-                ..MetadataChange::default()
+            let change = Change {
+                accessed: time.filter(|_| both || self.access),
+                modified: time.filter(|_| both || self.modification),
+                ..Change::default()
             };
-            ops::change_metadata(session.volume, number, &change, now)
-                .map_err(|error| renamed(error, path))?;
+            file.set_attributes(&change).map_err(|error| PathError::new(path, error))?;
         }
         Ok(Outcome::Done)
     }

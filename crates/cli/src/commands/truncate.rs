@@ -2,11 +2,12 @@
 
 use super::verb::Verb;
 use crate::report::Outcome;
-use crate::session::{Session, renamed};
+use crate::session::Session;
 use crate::value;
 use anyhow::Result;
 use std::ffi::OsString;
 use std::io::Write;
+use undercroft_fs::PathError;
 
 /// Set the size of a file: data behind it is freed, new space is a hole.
 #[derive(clap::Args)]
@@ -21,10 +22,10 @@ pub(crate) struct Args {
 
 impl Verb for Args {
     fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
-        let file = session.open(&self.path)?;
-        file.truncate(self.size, session.now())
+        let file = session.fs.open_path(&self.path)?;
+        file.set_len(self.size)
             .and_then(|()| file.close())
-            .map_err(|error| renamed(error, &self.path))?;
+            .map_err(|error| PathError::new(&self.path, error))?;
         Ok(Outcome::Done)
     }
 }

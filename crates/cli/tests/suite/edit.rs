@@ -97,7 +97,8 @@ fn metadata_is_set() {
     // The setuid bit goes with the owner.
     assert!(long.contains("-rwx--x--x   1     7     8           20"), "{long}");
     assert!(long.contains("-rw-r--r--   1     7     9            0"), "{long}");
-    assert!(refused(&sample, "chmod", &["644", "/etc/link"]).contains("symbolic link"));
+    let message = refused(&sample, "chmod", &["--no-follow", "644", "/etc/link"]);
+    assert!(message.contains("symbolic link"), "{message}");
     judged(&sample);
 }
 
@@ -181,7 +182,7 @@ fn attributes_and_access_lists() {
     assert!(message.contains("user.comment: exists already"), "{message}");
     let message = refused(&sample, "setxattr", &["--replace", "/etc", "user.comment", "x"]);
     assert!(message.contains("user.comment: no such"), "{message}");
-    let message = refused(&sample, "setxattr", &["/etc/link", "user.comment", "x"]);
+    let message = refused(&sample, "setxattr", &["--no-follow", "/etc/link", "user.comment", "x"]);
     assert!(message.contains("/etc/link: only files and directories"), "{message}");
     let message = refused(&sample, "setxattr", &["/etc", "comment", "x"]);
     assert!(message.contains("user., trusted. and security."), "{message}");
@@ -291,11 +292,11 @@ fn hints_are_those_that_a_kernel_reads_and_hands_down() {
 fn bad_input_is_refused_with_its_path() {
     let sample = volume();
     let cases: &[(&str, &[&str], &str)] = &[
-        ("mkdir", &["/no/such"], "/no/: no such file"),
+        ("mkdir", &["/no/such"], "/no: no such file"),
         ("mkdir", &["/etc"], "/etc: exists already"),
         ("mkdir", &["/etc/hosts/x"], "not a directory"),
         ("mkdir", &["-p", "/etc/hosts/x"], "/etc/hosts: not a directory"),
-        ("mkdir", &["/"], "has no other name"),
+        ("mkdir", &["/"], "/: it ends in no name"),
         ("rm", &["/no"], "/no: no such file"),
         ("rm", &["/etc"], "use -r"),
         ("rm", &["-d", "/etc"], "/etc: the directory is not empty"),
@@ -308,9 +309,11 @@ fn bad_input_is_refused_with_its_path() {
         ("ln", &["/etc", "/x"], "/etc: is a directory"),
         ("ln", &["/etc/hosts", "/etc/link"], "/etc/link: exists already"),
         ("extsize", &["--extent", "5000", "/etc"], "a hint is a multiple of 4096"),
-        ("extsize", &["--extent", "4K", "/etc/link"], "only files and directories"),
         ("truncate", &["/etc", "0"], "/etc: not a regular file"),
         ("clone", &["/etc", "/x"], "/etc: not a regular file"),
+        ("touch", &["/etc/hosts/"], "/etc/hosts: not a directory"),
+        ("mknod", &["/new/", "p"], "/new/: not a directory"),
+        ("ln", &["-s", "hosts", "/etc/new/"], "/etc/new/: not a directory"),
         ("touch", &["/no/such"], "no such file"),
         ("put", &["/no/such", "/x"], "cannot read /no/such"),
     ];
@@ -319,6 +322,69 @@ fn bad_input_is_refused_with_its_path() {
         assert!(message.contains(part), "{verb} {args:?}: {message}");
     }
     fails(2, ["mknod", &sample.image, "/x", "q"]);
+    judged(&sample);
+}
+
+/// A tree whose top has links, as merged-/usr systems have it.
+#[test]
+fn links_are_followed_inside_the_volume() {
+    let sample = volume();
+    let (local, back) = (sample.path("local"), sample.path("back"));
+    fs::write(&local, "new\n").unwrap();
+    on(&sample, "mkdir", &["-p", "/usr/lib"]);
+    on(&sample, "ln", &["-s", "usr/bin", "/bin"]);
+    on(&sample, "ln", &["-s", "../usr/lib/os-release", "/etc/os-release"]);
+    for (verb, args) in [("cat", &["/bin/sh"][..]), ("get", &["/bin/sh", &back])] {
+        let message = refused(&sample, verb, args);
+        let text = "/bin/sh: /usr/bin: no such file or directory; the link /bin leads there";
+        assert_eq!(message, format!("error: {text}\n"));
+    }
+    // The file goes where the link leads, and the link stays.
+    on(&sample, "put", &[&local, "/etc/os-release"]);
+    assert_eq!(on(&sample, "cat", &["/etc/os-release"]), "new\n");
+    assert_eq!(on(&sample, "ls", &["/usr/lib"]), "os-release\n");
+    assert!(refused(&sample, "put", &[&local, "/etc/os-release"]).contains("--force"));
+    on(&sample, "get", &["/etc/os-release", &back]);
+    assert_eq!(fs::read_to_string(&back).unwrap(), "new\n");
+    let message = refused(&sample, "cat", &["--no-follow", "/etc/os-release"]);
+    assert_eq!(message, "error: /etc/os-release: not a regular file\n");
+    let message = refused(&sample, "get", &["--no-follow", "-f", "/etc/os-release", &back]);
+    assert_eq!(message, "error: /etc/os-release: not a regular file\n");
+    let kind = |options: &[&str]| {
+        let stat = on(&sample, "stat", &[options, &["/etc/os-release"]].concat());
+        stat.lines().find(|line| line.starts_with("kind")).unwrap().to_owned()
+    };
+    assert!(kind(&[]).ends_with("symbolic link") && kind(&["-L"]).ends_with("regular file"));
+    // A directory by its link: made, listed, moved into, copied out.
+    on(&sample, "mkdir", &["-p", "/bin/sub"]);
+    assert_eq!(on(&sample, "ls", &["/usr"]), "bin\nlib\n");
+    on(&sample, "mv", &["/etc/hosts", "/bin"]);
+    assert_eq!(on(&sample, "ls", &["/bin"]), "hosts\nsub\n");
+    assert_eq!(on(&sample, "ls", &["-l", "/bin/"]).lines().count(), 2);
+    assert!(on(&sample, "ls", &["-l", "/bin"]).ends_with("/bin -> usr/bin\n"));
+    on(&sample, "get", &["-r", "/bin", &sample.path("bin")]);
+    assert!(Path::new(&sample.path("bin/sub")).is_dir());
+    // What has the name is meant, not what it leads to.
+    on(&sample, "ln", &["/etc/os-release", "/second"]);
+    on(&sample, "mv", &["/etc/os-release", "/moved"]);
+    on(&sample, "rm", &["/moved", "/bin"]);
+    assert_eq!(on(&sample, "ls", &["/usr/lib"]), "os-release\n");
+    assert_eq!(on(&sample, "ls", &["-R", "/usr/bin"]), "/usr/bin:\nhosts\nsub\n\n/usr/bin/sub:\n");
+    // Metadata of what it leads to, or of the link.
+    on(&sample, "ln", &["-s", "usr/lib/os-release", "/name"]);
+    on(&sample, "chmod", &["600", "/name"]);
+    on(&sample, "chown", &["7:8", "/name"]);
+    on(&sample, "chown", &["--no-follow", "9:10", "/name"]);
+    on(&sample, "setxattr", &["/name", "user.x", "y"]);
+    assert_eq!(on(&sample, "getxattr", &["/usr/lib/os-release"]), "user.x=\"y\"\n");
+    assert_eq!(on(&sample, "getxattr", &["--no-follow", "/name"]), "");
+    let owner = |path: &str| {
+        let stat = on(&sample, "stat", &[path]);
+        stat.lines().find(|line| line.starts_with("owner")).unwrap().to_owned()
+    };
+    assert!(owner("/usr/lib/os-release").contains("7:8,") && owner("/name").contains("9:10,"));
+    on(&sample, "put", &["-f", "--no-follow", &local, "/name"]);
+    assert!(on(&sample, "stat", &["/name"]).contains("regular file"));
     judged(&sample);
 }
 

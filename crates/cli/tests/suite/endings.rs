@@ -155,9 +155,9 @@ fn the_side_that_failed_is_named() {
 #[test]
 fn long_paths_and_lines_lose_their_middles() {
     let sample = volume();
-    let path = format!("/{}", ["deep"; 800].join("/"));
+    let path = format!("/{}", "deep".repeat(60));
     let message = fails(1, ["cat", &sample.image, &path]);
-    assert!(message.len() < 300 && message.starts_with("error: /deep/deep"), "{message}");
+    assert!(message.len() < 300 && message.starts_with("error: /deepdeep"), "{message}");
     assert!(message.contains("...") && message.contains("deep: no such file"), "{message}");
     let message = fails(2, ["ls", &sample.image, &format!("--{}", "x".repeat(100_000))]);
     assert!(message.len() < 2000 && message.contains("xx...xx"), "{message}");

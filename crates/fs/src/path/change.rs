@@ -1,11 +1,12 @@
 //! Names by path.
 
 use super::AsPath;
-use super::named::Named;
 use super::resolve::Follow;
 use crate::error::At;
 use crate::names::{NewFile, Owner, RenameFlags};
 use crate::{FileSystem, PathError};
+use undercroft_xfs::format::FileType;
+use undercroft_xfs::inode::Inode;
 use undercroft_xfs::{Error, ErrorKind, ops};
 
 /// Permissions of a directory that a verb makes.
@@ -18,32 +19,30 @@ impl FileSystem {
     /// It exists; the directory it would be in does not; no space; a damaged structure; the device
     /// failed; the volume is read-only.
     pub fn create_dir(&self, path: impl AsPath) -> Result<(), PathError> {
-        let path = path.path_bytes();
-        let work = || {
-            let named = self.named(path, ErrorKind::Exists)?;
-            if named.inode.is_some() {
-                return Err(Error::Exists(ops::path_text(path)));
-            }
-            let new = NewFile::new(NEW_MODE);
-            self.mkdir(named.directory.number(), &named.name, &new).map(drop)
-        };
-        work().at(path)
+        let place = self.free_place(path.path_bytes(), FileType::Directory)?;
+        let made = self.mkdir(place.directory().number(), place.name(), &NewFile::new(NEW_MODE));
+        made.map(drop).map_err(|error| place.failed(error))
     }
 
-    /// Creates a directory and all those on the way that are missing. It may exist.
+    /// Creates a directory and all those on the way that are missing (mode 755, of root). It may
+    /// exist.
     ///
     /// # Errors
     /// As [`create_dir`](Self::create_dir); a part of the path is no directory.
     pub fn create_dir_all(&self, path: impl AsPath) -> Result<(), PathError> {
+        self.create_dir_all_as(path, &NewFile::new(NEW_MODE))
+    }
+
+    /// As [`create_dir_all`](Self::create_dir_all), for this owner; `new` has the mode of the last
+    /// one.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn create_dir_all_as(&self, path: impl AsPath, new: &NewFile) -> Result<(), PathError> {
         let path = path.path_bytes();
-        let new = NewFile::new(NEW_MODE);
-        let follow = Follow::making(&new);
-        let work = || {
-            let inode = self.find(path, follow)?;
-            // The existing file must be a directory.
-            self.child(&inode, b".").map(drop)
-        };
-        work().at(path)
+        let (inode, located) = self.locate_existing(path, Follow::making(new))?;
+        // The existing file must be a directory.
+        self.child(&inode, b".").map(drop).map_err(|error| located.failed(path, error))
     }
 
     /// Takes away the name of a file that is no directory.
@@ -52,13 +51,10 @@ impl FileSystem {
     /// It does not exist, or is a directory; a damaged structure; the device failed; the volume is
     /// read-only.
     pub fn remove_file(&self, path: impl AsPath) -> Result<(), PathError> {
-        let path = path.path_bytes();
-        let work = || {
-            let named = self.named(path, ErrorKind::IsDirectory)?;
-            named.expect_may_be(named.inode.as_deref())?;
-            self.unlink(named.directory.number(), &named.name).map(drop)
-        };
-        work().at(path)
+        let place = self.place_by(path.path_bytes(), Follow::NAME, ErrorKind::IsDirectory)?;
+        place.expect_kind(kind(place.inode.as_deref()))?;
+        let removed = self.unlink(place.directory().number(), place.name());
+        removed.map(drop).map_err(|error| place.failed(error))
     }
 
     /// Removes an empty directory.
@@ -67,37 +63,42 @@ impl FileSystem {
     /// It does not exist, is no directory, or is not empty; a damaged structure; the device failed;
     /// the volume is read-only.
     pub fn remove_dir(&self, path: impl AsPath) -> Result<(), PathError> {
-        let path = path.path_bytes();
-        let work = || {
-            let named = self.named(path, ErrorKind::Invalid)?;
-            self.rmdir(named.directory.number(), &named.name).map(drop)
-        };
-        work().at(path)
+        let place = self.place_by(path.path_bytes(), Follow::NAME, ErrorKind::Invalid)?;
+        let removed = self.rmdir(place.directory().number(), place.name());
+        removed.map(drop).map_err(|error| place.failed(error))
     }
 
     /// Moves a name. A file at the new one is replaced: a file by a file, an empty directory by a
-    /// directory. Links at the end of a path are not followed. Errors bear the old path.
+    /// directory. Links at the end of a path are not followed.
     ///
     /// # Errors
-    /// As [`FileSystem::rename`].
+    /// As [`FileSystem::rename`]. What is in the way bears the new path, all else the old one.
     pub fn rename_path(
         &self,
         from: impl AsPath,
         to: impl AsPath,
         flags: RenameFlags,
     ) -> Result<(), PathError> {
-        let (from, to) = (from.path_bytes(), to.path_bytes());
-        let named = |path| self.named(path, ErrorKind::InUse).at(path);
-        let (old, new) = (named(from)?, named(to)?);
-        old.expect_may_be(old.inode.as_deref()).at(from)?;
-        let comes = if flags.exchange { &new.inode } else { &old.inode };
-        new.expect_may_be(comes.as_deref()).at(to)?;
-        let (source, target) = (old.directory.number(), new.directory.number());
-        let renamed = self.rename((source, &old.name), (target, &new.name), flags);
-        renamed.map_err(|error| {
-            // The new name exists already.
-            let about_new = matches!(error, Error::Exists(_) | Error::NotEmpty(_));
-            PathError::new(if about_new { to } else { from }, error)
+        let (old, new) = (self.place(from)?, self.place(to)?);
+        let missing = || Error::NotFound(String::new());
+        let moves = old.inode.as_deref().ok_or_else(|| old.failed(missing()))?;
+        old.expect_kind(kind(Some(moves)))?;
+        let comes = match &new.inode {
+            Some(inode) if flags.exchange => inode,
+            None if flags.exchange => return Err(new.failed(missing())),
+            _ => moves,
+        };
+        new.expect_kind(kind(Some(comes)))?;
+        let from = (old.directory().number(), old.name());
+        let to = (new.directory().number(), new.name());
+        self.rename(from, to, flags).map_err(|error| {
+            let new_name = ops::path_text(new.name());
+            let about_new = match &error {
+                Error::Exists(_) | Error::NotEmpty(_) => true,
+                Error::WrongKind { path, .. } => *path == new_name,
+                _ => false,
+            };
+            if about_new { new.failed(error) } else { old.failed(error) }
         })
     }
 
@@ -107,14 +108,16 @@ impl FileSystem {
     /// # Errors
     /// As [`FileSystem::link`].
     pub fn hard_link(&self, from: impl AsPath, to: impl AsPath) -> Result<(), PathError> {
-        let (from, to) = (from.path_bytes(), to.path_bytes());
-        let file = self.find(from, Follow::BUT_LAST).and_then(|inode| self.open_inode(&inode));
-        let file = file.at(from)?;
-        let work = || {
-            let named = self.free_name(to)?;
-            self.link_file(&file, named.directory.number(), &named.name).map(drop)
-        };
-        work().at(to)
+        let from = from.path_bytes();
+        let inode = self.find(from, Follow::BUT_LAST)?;
+        let file = self.open_inode(&inode).at(from)?;
+        let place = self.free_place(to.path_bytes(), FileType::Regular)?;
+        let linked = self.link_file(&file, place.directory().number(), place.name());
+        linked.map(drop).map_err(|error| match error {
+            // A directory gets no other name.
+            Error::WrongKind { .. } => PathError::new(from, error),
+            error => place.failed(error),
+        })
     }
 
     /// Creates a symbolic link at `path` (of root).
@@ -122,12 +125,14 @@ impl FileSystem {
     /// # Errors
     /// As [`FileSystem::symlink`].
     pub fn symlink_path(&self, target: impl AsPath, path: impl AsPath) -> Result<(), PathError> {
-        let path = path.path_bytes();
-        let work = || {
-            let Named { directory, name, .. } = self.free_name(path)?;
-            let owner = Owner::default();
-            self.symlink(directory.number(), &name, target.path_bytes(), owner).map(drop)
-        };
-        work().at(path)
+        let place = self.free_place(path.path_bytes(), FileType::Symlink)?;
+        let (directory, target) = (place.directory().number(), target.path_bytes());
+        let made = self.symlink(directory, place.name(), target, Owner::default());
+        made.map(drop).map_err(|error| place.failed(error))
     }
+}
+
+/// The kind of a file that is there. What is not there fails later, as that.
+fn kind(inode: Option<&Inode>) -> FileType {
+    inode.map_or(FileType::Directory, |inode| inode.read().file_type())
 }

@@ -1,7 +1,7 @@
 //! Files as a whole, by path.
 
 use super::AsPath;
-use super::named::is_directory;
+use super::place::is_directory;
 use super::resolve::Follow;
 use crate::error::At;
 use crate::names::{Existing, NewFile};
@@ -21,8 +21,20 @@ impl FileSystem {
     /// It does not exist; a part of the path is no directory, or leads through too many symbolic
     /// links; a damaged structure; the device failed.
     pub fn open_path(&self, path: impl AsPath) -> Result<File, PathError> {
-        let path = path.path_bytes();
-        self.find(path, Follow::ALL).and_then(|inode| self.open_inode(&inode)).at(path)
+        self.open_by(path.path_bytes(), Follow::ALL)
+    }
+
+    /// As [`open_path`](Self::open_path), the symbolic link itself if the path ends in one.
+    ///
+    /// # Errors
+    /// As [`open_path`](Self::open_path).
+    pub fn open_no_follow(&self, path: impl AsPath) -> Result<File, PathError> {
+        self.open_by(path.path_bytes(), Follow::BUT_LAST)
+    }
+
+    fn open_by(&self, path: &[u8], follow: Follow<'_>) -> Result<File, PathError> {
+        let (inode, located) = self.locate_existing(path, follow)?;
+        self.open_inode(&inode).map_err(|error| located.failed(path, error))
     }
 
     /// Opens the regular file at a path; creates it, empty, if there is none.
@@ -32,23 +44,20 @@ impl FileSystem {
     /// read-only.
     pub fn create_path(&self, path: impl AsPath, new: &NewFile) -> Result<File, PathError> {
         let path = path.path_bytes();
-        self.create_at(path, new).at(path)
-    }
-
-    fn create_at(&self, path: &[u8], new: &NewFile) -> Result<File, Error> {
         let located = self.locate(path, Follow::ALL)?;
         if located.is_directory && !located.inode.as_deref().is_some_and(is_directory) {
-            let (path, kind) = (ops::path_text(path), ErrorKind::IsDirectory);
-            return Err(Error::WrongKind { path, what: "names a directory", kind });
+            let (path_text, kind) = (ops::path_text(path), ErrorKind::IsDirectory);
+            let error = Error::WrongKind { path: path_text, what: "names a directory", kind };
+            return Err(PathError::new(path, error));
         }
-        match (located.inode, located.place) {
-            (Some(inode), _) => self.open_inode(&inode),
-            (None, Some((directory, name))) => {
-                let directory = self.open_inode(&directory)?;
-                Ok(self.create(directory.number(), &name, new, Existing::Open)?.1)
-            }
+        let opened = match (&located.inode, &located.place) {
+            (Some(inode), _) => self.open_inode(inode),
+            (None, Some((directory, name))) => self.open_inode(directory).and_then(|directory| {
+                Ok(self.create(directory.number(), name, new, Existing::Open)?.1)
+            }),
             (None, None) => Err(Error::NotFound(ops::path_text(path))),
-        }
+        };
+        opened.map_err(|error| located.failed(path, error))
     }
 
     /// All bytes of a file.
@@ -103,8 +112,7 @@ impl FileSystem {
     /// # Errors
     /// As [`open_path`](Self::open_path).
     pub fn metadata(&self, path: impl AsPath) -> Result<Metadata, PathError> {
-        let path = path.path_bytes();
-        Ok(self.metadata_of(&*self.find(path, Follow::ALL).at(path)?))
+        Ok(self.metadata_of(&*self.find(path.path_bytes(), Follow::ALL)?))
     }
 
     /// As [`metadata`](Self::metadata), of the symbolic link itself if the path ends in one.
@@ -112,8 +120,7 @@ impl FileSystem {
     /// # Errors
     /// As [`open_path`](Self::open_path).
     pub fn symlink_metadata(&self, path: impl AsPath) -> Result<Metadata, PathError> {
-        let path = path.path_bytes();
-        Ok(self.metadata_of(&*self.find(path, Follow::BUT_LAST).at(path)?))
+        Ok(self.metadata_of(&*self.find(path.path_bytes(), Follow::BUT_LAST)?))
     }
 
     /// Whether there is a file at a path.
@@ -134,12 +141,10 @@ impl FileSystem {
     /// As [`open_path`](Self::open_path); it is no symbolic link.
     pub fn read_link_path(&self, path: impl AsPath) -> Result<PathBuf, PathError> {
         let path = path.path_bytes();
-        let target = self.find(path, Follow::BUT_LAST).and_then(|inode| {
-            let target = ops::read_link(self.volume(), &inode.read())?;
-            self.note_read(&inode);
-            Ok(target)
-        });
-        Ok(OsString::from_vec(target.at(path)?).into())
+        let inode = self.find(path, Follow::BUT_LAST)?;
+        let target = ops::read_link(self.volume(), &inode.read()).at(path)?;
+        self.note_read(&inode);
+        Ok(OsString::from_vec(target).into())
     }
 
     /// The path of the file that a path leads to, from the root, without symbolic links and dots.
@@ -147,8 +152,7 @@ impl FileSystem {
     /// # Errors
     /// As [`open_path`](Self::open_path).
     pub fn canonicalize(&self, path: impl AsPath) -> Result<PathBuf, PathError> {
-        let path = path.path_bytes();
-        let (_, located) = self.locate_existing(path, Follow::ALL).at(path)?;
+        let (_, located) = self.locate_existing(path.path_bytes(), Follow::ALL)?;
         Ok(OsString::from_vec(located.canonical()).into())
     }
 }

@@ -7,12 +7,13 @@
 mod as_path;
 mod change;
 mod content;
-mod named;
+mod place;
 mod read_dir;
 mod remove_all;
 mod resolve;
 mod walk;
 
 pub use as_path::AsPath;
+pub use place::Place;
 pub use read_dir::{DirEntry, ReadDir};
 pub use walk::{Walk, WalkEntry};

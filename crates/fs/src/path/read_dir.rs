@@ -69,7 +69,7 @@ impl FileSystem {
     /// It does not exist, or is no directory; a damaged structure; the device failed.
     pub fn read_dir(&self, path: impl AsPath) -> Result<ReadDir, PathError> {
         let path = path.path_bytes();
-        let inode = self.find(path, Follow::ALL).at(path)?;
+        let inode = self.find(path, Follow::ALL)?;
         self.child(&inode, b".").at(path)?;
         self.note_read(&inode);
         let path = OsStr::from_bytes(path).into();

@@ -1,9 +1,8 @@
 //! Whole trees that go.
 
 use super::AsPath;
-use super::named::Named;
 use super::read_dir::{Child, Listing};
-use crate::error::At;
+use super::resolve::Follow;
 use crate::{File, FileSystem, PathError};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -32,18 +31,19 @@ impl FileSystem {
     /// It does not exist, or is something else; others create files in it meanwhile; a damaged
     /// structure; the device failed; the volume is read-only. The path is that of the tree.
     pub fn remove_dir_all(&self, path: impl AsPath) -> Result<(), PathError> {
-        let path = path.path_bytes();
-        self.remove_tree(path).at(path)
+        let mut place = self.place_by(path.path_bytes(), Follow::NAME, ErrorKind::Invalid)?;
+        let missing = || Error::NotFound(String::new());
+        let inode = place.inode.take().ok_or_else(|| place.failed(missing()))?;
+        let kind = inode.read().file_type();
+        place.expect_kind(kind)?;
+        let removed = match kind {
+            FileType::Symlink => self.unlink(place.directory().number(), place.name()).map(drop),
+            _ => self.remove_tree(inode, place.directory(), place.name()),
+        };
+        removed.map_err(|error| place.failed(error))
     }
 
-    fn remove_tree(&self, path: &[u8]) -> Result<(), Error> {
-        let named = self.named(path, ErrorKind::Invalid)?;
-        named.expect_may_be(named.inode.as_deref())?;
-        let Named { directory: above, name: top_name, inode, .. } = named;
-        let inode = inode.ok_or_else(|| Error::NotFound(String::new()))?;
-        if inode.read().file_type() == FileType::Symlink {
-            return self.unlink(above.number(), &top_name).map(drop);
-        }
+    fn remove_tree(&self, inode: Arc<Inode>, above: &File, top_name: &[u8]) -> Result<(), Error> {
         // So no way leads back to it from below. An error for all else but directories.
         self.expect_below(&inode, above.number())?;
         let mut way = VecDeque::from([self.frame(inode, None)?]);
@@ -65,7 +65,7 @@ impl FileSystem {
             if directory.number() == top {
                 // It is not open then, so it is freed at once.
                 drop((directory, listing));
-                return gone(self.rmdir(above.number(), &top_name));
+                return gone(self.rmdir(above.number(), top_name));
             }
             if way.is_empty() {
                 way.push_back(self.frame_above(&listing)?);

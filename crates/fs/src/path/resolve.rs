@@ -4,8 +4,8 @@
 //! is looked up in that directory, even if another has its number by then. `..` goes back on this
 //! list, so a damaged directory leads no path astray.
 
-use crate::FileSystem;
 use crate::names::NewFile;
+use crate::{FileSystem, PathError};
 use std::sync::Arc;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::inode::Inode;
@@ -13,6 +13,9 @@ use undercroft_xfs::{Error, ops};
 
 /// Symbolic links that one path may lead through, as in Linux.
 const LINKS_MAX: usize = 40;
+
+/// Permissions of directories that are made on the way.
+const WAY_MODE: u16 = 0o755;
 
 /// When the last part of a path is followed if it is a symbolic link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +31,7 @@ enum Last {
 pub(super) struct Follow<'n> {
     /// Whether it is resolved if it is a symbolic link.
     last: Last,
-    /// Directories that are missing are made like this.
+    /// Directories that are missing are made, the last one like this.
     make: Option<&'n NewFile>,
 }
 
@@ -38,7 +41,8 @@ impl<'n> Follow<'n> {
     /// To the last name itself.
     pub(super) const NAME: Self = Self { last: Last::Never, make: None };
 
-    /// Directories that are missing are made like `new`.
+    /// Directories that are missing are made: the last one like `new`, and those on the way so that
+    /// all users can pass through.
     pub(super) const fn making(new: &'n NewFile) -> Self {
         Self { last: Last::Always, make: Some(new) }
     }
@@ -56,19 +60,30 @@ pub(super) struct Located {
     pub(super) is_directory: bool,
     /// The names on the way, without links and dots.
     way: Vec<(Vec<u8>, Arc<Inode>)>,
+    /// The last symbolic link that was followed.
+    link: Option<Vec<u8>>,
 }
 
 impl Located {
     /// The path without links and dots.
     pub(super) fn canonical(&self) -> Vec<u8> {
-        let mut path = Vec::new();
-        let names = self.way.iter().map(|(name, _)| name);
-        for name in names.chain(self.place.as_ref().map(|(_, name)| name)) {
-            path.push(b'/');
-            path.extend_from_slice(name);
-        }
-        if path.is_empty() { b"/".to_vec() } else { path }
+        canonical(&self.way, self.place.as_ref().map(|(_, name)| &name[..]))
     }
+
+    /// An error about what the path leads to.
+    pub(super) fn failed(&self, path: &[u8], error: Error) -> PathError {
+        PathError::on_way(path, &self.canonical(), self.link.as_deref(), error)
+    }
+}
+
+/// The path of a name behind those of a way.
+fn canonical(way: &[(Vec<u8>, Arc<Inode>)], name: Option<&[u8]>) -> Vec<u8> {
+    let mut path = Vec::new();
+    for name in way.iter().map(|(name, _)| &name[..]).chain(name) {
+        path.push(b'/');
+        path.extend_from_slice(name);
+    }
+    if path.is_empty() { b"/".to_vec() } else { path }
 }
 
 /// A path that is being followed.
@@ -80,27 +95,39 @@ struct Resolver<'a> {
     /// The rest of the path, and of links on it: the last one first.
     texts: Vec<(Vec<u8>, usize)>,
     links: usize,
+    /// Path of the last of them.
+    link: Option<Vec<u8>>,
+}
+
+/// The end of a way.
+struct End {
+    /// `None` if the last name does not exist.
+    inode: Option<Arc<Inode>>,
+    is_directory: bool,
 }
 
 impl FileSystem {
     /// Follows a path.
-    pub(super) fn locate(&self, path: &[u8], follow: Follow<'_>) -> Result<Located, Error> {
+    pub(super) fn locate(&self, path: &[u8], follow: Follow<'_>) -> Result<Located, PathError> {
+        let failed = |error| PathError::new(path, error);
         if path.is_empty() {
-            return Err(Error::NotFound("the empty path".into()));
+            let error = Error::NotFound("the empty path".into());
+            return Err(PathError::from(error));
         }
         let resolver = Resolver {
             fs: self,
             follow,
-            root: self.volume().inode(self.root())?,
+            root: self.volume().inode(self.root()).map_err(failed)?,
             way: Vec::new(),
             texts: vec![(path.to_vec(), 0)],
             links: 0,
+            link: None,
         };
-        resolver.run()
+        resolver.run(path)
     }
 
     /// The inode that a path leads to, links followed; it must exist.
-    pub(super) fn find(&self, path: &[u8], follow: Follow<'_>) -> Result<Arc<Inode>, Error> {
+    pub(super) fn find(&self, path: &[u8], follow: Follow<'_>) -> Result<Arc<Inode>, PathError> {
         Ok(self.locate_existing(path, follow)?.0)
     }
 
@@ -109,56 +136,77 @@ impl FileSystem {
         &self,
         path: &[u8],
         follow: Follow<'_>,
-    ) -> Result<(Arc<Inode>, Located), Error> {
+    ) -> Result<(Arc<Inode>, Located), PathError> {
         let mut located = self.locate(path, follow)?;
-        let inode = located.inode.take().ok_or_else(|| Error::NotFound(ops::path_text(path)))?;
-        if located.is_directory {
-            self.child(&inode, b".")?;
+        let missing = || Error::NotFound(String::new());
+        let found = located.inode.take().ok_or_else(missing);
+        let found = found.and_then(|inode| {
+            if located.is_directory {
+                self.child(&inode, b".")?;
+            }
+            Ok(inode)
+        });
+        match found {
+            Ok(inode) => Ok((inode, located)),
+            Err(error) => Err(located.failed(path, error)),
         }
-        Ok((inode, located))
     }
 }
 
 impl Resolver<'_> {
-    fn run(mut self) -> Result<Located, Error> {
+    /// Follows the path that was given as `path`.
+    fn run(mut self, path: &[u8]) -> Result<Located, PathError> {
         while let Some(name) = self.next_part() {
-            if matches!(&name[..], b"." | b"..") {
-                // Also behind something that is no directory, which is an error then.
-                self.fs.child(self.here(), b".")?;
-                if name == b".." {
-                    self.way.pop();
+            match self.step(&name) {
+                Ok(None) => {}
+                Ok(Some(End { inode, is_directory })) => {
+                    let place = Some((Arc::clone(self.here()), name));
+                    let Self { way, link, .. } = self;
+                    return Ok(Located { inode, place, is_directory, way, link });
                 }
-                continue;
-            }
-            let (is_last, is_directory) = self.rest();
-            let Some(inode) = self.child(&name)? else {
-                if !is_last {
-                    return Err(Error::NotFound(ops::path_text(&name)));
+                Err(error) => {
+                    // What is no directory has no names.
+                    let is_here = matches!(error, Error::WrongKind { .. });
+                    let culprit = canonical(&self.way, (!is_here).then_some(&name[..]));
+                    return Err(PathError::on_way(path, &culprit, self.link.as_deref(), error));
                 }
-                return Ok(self.end(name, None, is_directory));
-            };
-            let kind = inode.read().file_type();
-            let follows = match self.follow.last {
-                Last::Always => true,
-                Last::BeforeSlash => !is_last || is_directory,
-                Last::Never => !is_last,
-            };
-            if kind == FileType::Symlink && follows {
-                self.enter_link(&inode, &name)?;
-                continue;
             }
-            if is_last {
-                return Ok(self.end(name, Some(inode), is_directory));
-            }
-            self.way.push((name, inode));
         }
         let inode = Some(Arc::clone(self.here()));
-        Ok(Located { inode, place: None, is_directory: true, way: self.way })
+        let Self { way, link, .. } = self;
+        Ok(Located { inode, place: None, is_directory: true, way, link })
     }
 
-    fn end(self, name: Vec<u8>, inode: Option<Arc<Inode>>, is_directory: bool) -> Located {
-        let place = Some((Arc::clone(self.here()), name));
-        Located { inode, place, is_directory, way: self.way }
+    /// Goes on by one name; returns what the last one stands for.
+    fn step(&mut self, name: &[u8]) -> Result<Option<End>, Error> {
+        if matches!(name, b"." | b"..") {
+            // Also behind something that is no directory, which is an error then.
+            self.fs.child(self.here(), b".")?;
+            if name == b".." {
+                self.way.pop();
+            }
+            return Ok(None);
+        }
+        let (is_last, is_directory) = self.rest();
+        let Some(inode) = self.child(name, is_last)? else {
+            let end = is_last.then_some(End { inode: None, is_directory });
+            return end.map(Some).ok_or_else(|| Error::NotFound(ops::path_text(name)));
+        };
+        let follows = match self.follow.last {
+            Last::Always => true,
+            Last::BeforeSlash => !is_last || is_directory,
+            Last::Never => !is_last,
+        };
+        let kind = inode.read().file_type();
+        if kind == FileType::Symlink && follows {
+            self.enter_link(&inode, name)?;
+            return Ok(None);
+        }
+        if is_last {
+            return Ok(Some(End { inode: Some(inode), is_directory }));
+        }
+        self.way.push((name.to_vec(), inode));
+        Ok(None)
     }
 
     /// The directory that the way has reached.
@@ -167,14 +215,15 @@ impl Resolver<'_> {
     }
 
     /// The inode of a name in that directory.
-    fn child(&self, name: &[u8]) -> Result<Option<Arc<Inode>>, Error> {
+    fn child(&self, name: &[u8], is_last: bool) -> Result<Option<Arc<Inode>>, Error> {
         let Some(new) = self.follow.make else { return self.fs.child(self.here(), name) };
         loop {
             if let Some(inode) = self.fs.child(self.here(), name)? {
                 return Ok(Some(inode));
             }
             let directory = self.fs.open_inode(self.here())?;
-            match self.fs.make_directory(directory.number(), name, new) {
+            let new = NewFile { mode: if is_last { new.mode } else { WAY_MODE }, ..*new };
+            match self.fs.make_directory(directory.number(), name, &new) {
                 Ok(made) => return Ok(Some(Arc::clone(made.open_file().inode()))),
                 // Another thread was faster.
                 Err(Error::Exists(_)) => {}
@@ -189,6 +238,7 @@ impl Resolver<'_> {
             return Err(Error::Loop(ops::path_text(name)));
         }
         let target = ops::read_link(self.fs.volume(), &link.read())?;
+        self.link = Some(canonical(&self.way, Some(name)));
         if target.starts_with(b"/") {
             self.way.clear();
         }

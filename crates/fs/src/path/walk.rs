@@ -3,7 +3,6 @@
 use super::AsPath;
 use super::read_dir::{Child, Listing};
 use super::resolve::Follow;
-use crate::error::At;
 use crate::{FileSystem, Metadata, PathError};
 use rustc_hash::FxHashMap;
 use std::ffi::OsStr;
@@ -68,7 +67,7 @@ impl FileSystem {
     /// As [`FileSystem::open_path`].
     pub fn walk(&self, path: impl AsPath) -> Result<Walk, PathError> {
         let path = path.path_bytes();
-        let start = Some(self.find(path, Follow::ALL).at(path)?);
+        let start = Some(self.find(path, Follow::ALL)?);
         let (fs, path) = (self.clone(), path.to_vec());
         let ahead = start.as_ref().filter(|_| !self.is_writable()).map(|start| {
             let start = start.read().number;

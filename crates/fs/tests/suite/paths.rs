@@ -3,8 +3,8 @@
 use crate::volumes::{close_and_check, fresh, memory, open, same};
 use std::path::Path;
 use undercroft_fs::{
-    Change, Error, ErrorKind, FileSystem, InodeFlags, InodeNumber, NewFile, PathError, RenameFlags,
-    SetMode,
+    Change, Error, ErrorKind, FileSystem, FileType, InodeFlags, InodeNumber, NewFile, PathError,
+    RenameFlags, SetMode,
 };
 
 fn not_found<T: std::fmt::Debug>(result: Result<T, PathError>) {
@@ -43,9 +43,13 @@ fn files_are_read_and_written_whole() {
 #[test]
 fn errors_bear_the_path() {
     let fs = fresh();
-    let error = fs.read("/no/such\nfile").unwrap_err();
-    assert_eq!(error.path(), Path::new("/no/such\nfile"));
-    assert_eq!(error.to_string(), "/no/such\\nfile: no such file or directory");
+    let error = fs.read("/such\nfile").unwrap_err();
+    assert_eq!(error.path(), Path::new("/such\nfile"));
+    assert_eq!(error.to_string(), "/such\\nfile: no such file or directory");
+    // The part that is missing.
+    let error = fs.read("no/../such/file").unwrap_err();
+    assert_eq!(error.path(), Path::new("no/../such/file"));
+    assert_eq!(error.to_string(), "/no: no such file or directory");
     fs.create_dir("/full").unwrap();
     fs.write("/full/file", "").unwrap();
     let error = fs.remove_dir("/full").unwrap_err();
@@ -82,6 +86,64 @@ fn symbolic_links_stay_inside_the_volume() {
     assert_eq!(fs.read("/none").unwrap(), b"made");
     fs.remove_file("/chain").unwrap();
     assert!(fs.exists("/a/b").unwrap());
+}
+
+#[test]
+fn errors_name_the_link_that_leads_to_what_failed() {
+    let fs = fresh();
+    fs.symlink_path("usr/bin", "/bin").unwrap();
+    let message = |path: &str| fs.read(path).unwrap_err().to_string();
+    let there = "no such file or directory; the link /bin leads there";
+    assert_eq!(message("/bin/sh"), format!("/bin/sh: /usr: {there}"));
+    fs.create_dir("/usr").unwrap();
+    assert_eq!(message("bin/sh"), format!("bin/sh: /usr/bin: {there}"));
+    assert_eq!(message("/bin"), format!("/bin: /usr/bin: {there}"));
+    fs.create_dir("/usr/bin").unwrap();
+    assert_eq!(message("/bin/sh"), format!("/bin/sh: /usr/bin/sh: {there}"));
+    let error = fs.place("/bin/sub/sh").unwrap_err();
+    assert_eq!(error.link(), Some(Path::new("/bin")));
+    assert_eq!(error.to_string(), format!("/bin/sub/sh: /usr/bin/sub: {there}"));
+    fs.write("/usr/bin/dash", "").unwrap();
+    fs.symlink_path("/bin/dash", "/usr/bin/sh").unwrap();
+    assert_eq!(
+        message("/bin/sh/x"),
+        "/bin/sh/x: /usr/bin/dash: not a directory; the link /bin leads there"
+    );
+    fs.symlink_path("around", "/around").unwrap();
+    assert_eq!(message("/around/x"), "/around: too many levels of symbolic links");
+    // What has no link on its way is named alone.
+    assert_eq!(message("/usr/bin/dash/x"), "/usr/bin/dash: not a directory");
+}
+
+#[test]
+fn places_are_names_in_directories() {
+    let fs = fresh();
+    fs.create_dir("/dir").unwrap();
+    fs.symlink_path("dir/new", "/link").unwrap();
+    let place = fs.place("/link").unwrap();
+    assert_eq!((place.directory().number(), place.name()), (fs.root(), &b"link"[..]));
+    assert!(place.metadata().unwrap().is_symlink());
+    let place = fs.place_followed("/link").unwrap();
+    let directory = fs.metadata("/dir").unwrap().number;
+    assert_eq!((place.directory().number(), place.name()), (directory, &b"new"[..]));
+    assert_eq!(place.metadata(), None);
+    let file = fs.tmpfile(directory, &NewFile::new(0o600)).unwrap();
+    file.write(0, b"whole").unwrap();
+    fs.link_file(&file, directory, place.name()).unwrap();
+    assert_eq!(fs.read("/link").unwrap(), b"whole");
+    let error = place.failed(fs.mkdir(directory, b"new", &NewFile::new(0o755)).unwrap_err());
+    assert_eq!(error.to_string(), "/link: exists already");
+    assert!(fs.open_no_follow("/link").unwrap().metadata().is_symlink());
+    let slashes = fs.place("/dir//").unwrap();
+    assert!(slashes.expect_kind(FileType::Directory).is_ok());
+    assert_eq!(slashes.expect_kind(FileType::Fifo).unwrap_err().kind(), ErrorKind::NotDirectory);
+    assert_eq!(fs.place("/dir/..").unwrap_err().kind(), ErrorKind::InUse);
+    fs.create_dir_all_as("/a/b", &NewFile::new(0o700).owned_by(5, 6)).unwrap();
+    let modes = ["/a", "/a/b"].map(|path| {
+        let found = fs.metadata(path).unwrap();
+        (found.mode, found.uid, found.gid)
+    });
+    assert_eq!(modes, [(0o755, 5, 6), (0o700, 5, 6)]);
 }
 
 #[test]

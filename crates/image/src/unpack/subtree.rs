@@ -1,7 +1,10 @@
 //! The part of a volume that is unpacked.
 
 use super::UnpackError;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
+use undercroft_fs::{Error, ErrorKind, FileSystem, PathError};
 use undercroft_xfs::Volume;
 use undercroft_xfs::ops::path_text;
 use undercroft_xfs::units::InodeNumber;
@@ -17,13 +20,23 @@ pub struct Subtree<'v> {
 }
 
 impl<'v> Subtree<'v> {
-    /// The directory with this inode and this path from the root, which messages name.
-    #[must_use]
-    pub fn new(volume: &'v Arc<Volume>, directory: InodeNumber, path: &'v [u8]) -> Self {
+    /// The directory at a path, which messages name. Symbolic links on the way are followed; those
+    /// below are unpacked as links.
+    ///
+    /// # Errors
+    /// It does not exist, or is no directory; a damaged structure; the device failed.
+    pub fn at(fs: &'v FileSystem, path: &'v Path) -> Result<Self, PathError> {
+        let found = fs.metadata(path)?;
+        let path = path.as_os_str().as_bytes();
+        if !found.is_dir() {
+            let (what, kind) = ("not a directory", ErrorKind::NotDirectory);
+            let error = Error::WrongKind { path: String::new(), what, kind };
+            return Err(PathError::new(path, error));
+        }
         let is_name = |byte: &u8| *byte != b'/';
         let start = path.iter().position(is_name).unwrap_or(path.len());
         let end = path.iter().rposition(is_name).map_or(start, |last| last + 1);
-        Self { volume, directory, path: &path[start..end] }
+        Ok(Self { volume: fs.volume(), directory: found.number, path: &path[start..end] })
     }
 
     /// The parent of the directory on top, as far as it is known without a look: the root directory
@@ -40,13 +53,13 @@ impl<'v> Subtree<'v> {
     }
 
     /// An error of the volume at a path from the directory on top.
-    pub(super) fn damaged(&self, below: &[u8], source: undercroft_xfs::Error) -> UnpackError {
+    pub(super) fn damaged(&self, below: &[u8], source: Error) -> UnpackError {
         UnpackError::Volume { path: self.path_text(below), source }
     }
 }
 
 impl<'v> From<&'v Arc<Volume>> for Subtree<'v> {
     fn from(volume: &'v Arc<Volume>) -> Self {
-        Self::new(volume, volume.geometry().root_inode, b"")
+        Self { volume, directory: volume.geometry().root_inode, path: b"" }
     }
 }

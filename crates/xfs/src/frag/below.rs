@@ -8,12 +8,11 @@ use crate::units::InodeNumber;
 use crate::volume::Volume;
 use std::collections::HashSet;
 
-/// The inode at `path` and, if it is a directory, all below it.
+/// This inode and, if it is a directory, all below it.
 ///
 /// # Errors
-/// Nothing is there, a directory is damaged, or the device failed.
-pub fn below(volume: &Volume, path: &[u8]) -> Result<HashSet<InodeNumber>, Error> {
-    let top = ops::resolve(volume, path)?;
+/// A directory is damaged, or the device failed.
+pub fn below(volume: &Volume, top: InodeNumber) -> Result<HashSet<InodeNumber>, Error> {
     let mut inodes = HashSet::from([top]);
     let mut waiting = vec![top];
     while let Some(number) = waiting.pop() {

@@ -9,7 +9,8 @@ use anyhow::Result;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
+use undercroft_fs::FileSystem;
 use undercroft_xfs::frag::{self, Bucket, Layout, Selection};
 
 /// Show how files and free space are laid out.
@@ -85,9 +86,12 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     args.pictures.check()?;
     let volume = args.image.open()?;
     let selection = if args.all { Selection::Everything } else { Selection::Files };
-    let path = args.below.as_ref().map(|path| path.as_bytes());
-    let layout = path
-        .map(|path| frag::below(&volume, path))
+    let top = match &args.below {
+        Some(path) => Some(FileSystem::from_volume(Arc::clone(&volume)).metadata(path)?.number),
+        None => None,
+    };
+    let layout = top
+        .map(|top| frag::below(&volume, top))
         .transpose()
         .and_then(|below| {
             frag::measure(&volume, |inode| {
