@@ -4,7 +4,7 @@ use crate::AsPath;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use thiserror::Error;
 use undercroft_xfs::ops::path_text;
 use undercroft_xfs::{Error, ErrorKind};
@@ -13,9 +13,9 @@ use undercroft_xfs::{Error, ErrorKind};
 #[derive(Debug, Error)]
 #[error("{}", self.text())]
 pub struct PathError {
-    path: PathBuf,
+    path: Box<Path>,
     error: Error,
-    link: Option<PathBuf>,
+    link: Option<Box<Path>>,
 }
 
 impl PathError {
@@ -53,12 +53,16 @@ impl PathError {
     #[must_use]
     pub fn new(path: impl AsPath, error: Error) -> Self {
         let path = path.path_bytes();
-        Self { path: OsStr::from_bytes(path).into(), error: named(error, path), link: None }
+        Self {
+            path: Path::new(OsStr::from_bytes(path)).into(),
+            error: named(error, path),
+            link: None,
+        }
     }
 
     /// An error on the way that a path leads: at `culprit`, to which the link has led.
     pub(crate) fn on_way(path: &[u8], culprit: &[u8], link: Option<&[u8]>, error: Error) -> Self {
-        let as_path = |bytes| PathBuf::from(OsStr::from_bytes(bytes));
+        let as_path = |bytes| Path::new(OsStr::from_bytes(bytes)).into();
         let link = link.filter(|link| *link != culprit).map(as_path);
         Self { path: as_path(path), error: named(error, culprit), link }
     }
@@ -101,7 +105,7 @@ fn named(error: Error, path: &[u8]) -> Error {
 /// For programs that mix both kinds of verbs: there is no path.
 impl From<Error> for PathError {
     fn from(error: Error) -> Self {
-        Self { path: PathBuf::new(), error, link: None }
+        Self { path: Path::new("").into(), error, link: None }
     }
 }
 

@@ -234,7 +234,8 @@ fn a_directory_that_leads_back_is_an_error() {
     });
     let tools = Xfsprogs::newest().unwrap();
     let volume = open(&image);
-    let outer = undercroft_xfs::ops::resolve(&volume, b"outer").unwrap();
+    let outer = undercroft_fs::FileSystem::from_volume(volume.clone()).metadata("outer");
+    let outer = outer.unwrap().number;
     let script = [format!("inode {outer}"), format!("write u3.sfdir3.list[0].inumber.i4 {outer}")];
     let script: Vec<&str> = script.iter().map(String::as_str).collect();
     tools.db_expert(&image, &script).unwrap();

@@ -166,8 +166,9 @@ fn damage_is_an_error_that_names_the_path() {
     pack::build(&PackOptions::new(SourceSpec::Directory(tree), image.clone()), &mut |_| {})
         .unwrap();
     let device = Arc::new(FileDevice::open(&image, true).unwrap());
-    let volume = Volume::open(device).unwrap();
-    let outer = undercroft_xfs::ops::resolve(&volume, b"outer").unwrap();
+    let volume = Arc::new(Volume::open(device).unwrap());
+    let outer = undercroft_fs::FileSystem::from_volume(volume).metadata("outer");
+    let outer = outer.unwrap().number;
     let script = [format!("inode {outer}"), format!("write u3.sfdir3.list[0].inumber.i4 {outer}")];
     let script: Vec<&str> = script.iter().map(String::as_str).collect();
     undercroft_judges::Xfsprogs::newest().unwrap().db_expert(&image, &script).unwrap();

@@ -152,7 +152,9 @@ fn by_the_kernel(image: &Path, writes: Vec<Write>) -> (Vec<Write>, Maps) {
 fn by_us(image: &Path, writes: &[Write]) -> Maps {
     let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(image, false).unwrap());
     let volume = Arc::new(Volume::open_live(device, &LiveOptions::default()).unwrap());
-    let numbers = NAMES.map(|name| ops::resolve(&volume, format!("/{name}").as_bytes()).unwrap());
+    let root = volume.inode(volume.geometry().root_inode).unwrap();
+    let find = |name: &str| ops::lookup(&volume, &root.read(), name.as_bytes()).unwrap().unwrap();
+    let numbers = NAMES.map(find);
     let files = numbers.map(|number| OpenFile::open(&volume, number).unwrap());
     let now = Timestamp { seconds: 1_700_000_000, nanoseconds: 0 };
     let map = |number: &InodeNumber| {

@@ -167,10 +167,21 @@ impl<'a> Populator<'a> {
     fn directory(&mut self, path: &[u8]) -> Result<Arc<Inode>, Error> {
         if self.last.0 != path {
             self.store_last()?;
-            let number = ops::resolve(self.volume, path)?;
-            self.last = (path.to_vec(), self.volume.inode(number)?);
+            self.last = (path.to_vec(), self.volume.inode(self.find(path)?)?);
         }
         Ok(Arc::clone(&self.last.1))
+    }
+
+    /// The inode that came before under a path. The path of an entry is names alone: it has no
+    /// dots, and its source has resolved links on the way.
+    fn find(&self, path: &[u8]) -> Result<InodeNumber, Error> {
+        let mut number = self.volume.geometry().root_inode;
+        for name in path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
+            let directory = self.volume.inode(number)?;
+            let found = ops::lookup_in_use(self.volume, &directory.read(), name)?;
+            number = found.ok_or_else(|| Error::NotFound(ops::path_text(path)))?;
+        }
+        Ok(number)
     }
 
     /// Stores the inode of the directory of the last entry.
@@ -235,7 +246,7 @@ impl<'a> Populator<'a> {
 
     /// Gives a file a further name.
     fn link(&mut self, parent: &Arc<Inode>, name: &[u8], first: &EntryPath) -> Result<(), Error> {
-        let number = ops::resolve(self.volume, first.as_bytes())?;
+        let number = self.find(first.as_bytes())?;
         self.summary.hard_links += 1;
         let mut trans = self.volume.begin()?;
         // Inodes are locked in ascending order.

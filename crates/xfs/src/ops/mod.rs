@@ -45,7 +45,7 @@ pub use make::{create_unlinked, make, make_open};
 pub use metadata::{MetadataChange, change_metadata};
 pub use new_contents::{DataWriter, FileMap, FileWriter, RangeClone, allocate_file};
 pub use parents::{Parent, parents};
-pub use path::{path_text, resolve};
+pub use path::path_text;
 pub use placement::DataPlacement;
 pub use privileges::drop_privileges;
 pub use rename::{Name, RenameMode, rename, rename_leaving_whiteout};

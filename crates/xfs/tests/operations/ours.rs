@@ -29,6 +29,16 @@ fn time(seconds: i64) -> Timestamp {
     Timestamp { seconds, nanoseconds: 0 }
 }
 
+/// The inode at a path that has no links in it.
+fn find(volume: &Volume, path: &[u8]) -> Result<InodeNumber, Error> {
+    let names = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
+    names.fold(Ok(volume.geometry().root_inode), |directory, name| {
+        let directory = volume.inode(directory?)?;
+        let found = ops::lookup_in_use(volume, &directory.read(), name)?;
+        found.ok_or_else(|| Error::NotFound(ops::path_text(path)))
+    })
+}
+
 impl Ours {
     pub(crate) fn open(image: &Path) -> Self {
         let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(image, false).unwrap());
@@ -52,7 +62,7 @@ impl Ours {
 
     fn attempt(&mut self, operation: &Operation, now: Timestamp) -> Result<(), Error> {
         let volume = &self.volume;
-        let inode = |path: &[u8]| ops::resolve(volume, path);
+        let inode = |path: &[u8]| find(volume, path);
         match operation {
             Operation::Make { path, kind, mode, device, target } => {
                 let mode = if *kind == FileType::Symlink { 0o777 } else { *mode };
@@ -95,7 +105,7 @@ impl Ours {
 
     /// Operations on one inode.
     fn change(&self, operation: &Operation, now: Timestamp) -> Result<(), Error> {
-        let inode = |path: &[u8]| ops::resolve(&self.volume, path);
+        let inode = |path: &[u8]| find(&self.volume, path);
         let (path, change) = match operation {
             Operation::Mode { path, mode } => {
                 (path, MetadataChange { mode: Some(*mode), ..MetadataChange::default() })
@@ -128,7 +138,7 @@ impl Ours {
 
     fn make(&self, path: &[u8], new: &NewInode<'_>) -> Result<InodeNumber, Error> {
         let (directory, name) = split(path);
-        ops::make(&self.volume, ops::resolve(&self.volume, directory)?, name, new)
+        ops::make(&self.volume, find(&self.volume, directory)?, name, new)
     }
 
     fn fill(
@@ -159,7 +169,7 @@ impl Ours {
         let mut numbers: BTreeMap<usize, InodeNumber> = BTreeMap::new();
         for (path, node) in model.walk() {
             let at = ops::path_text(&path);
-            let number = ops::resolve(&self.volume, &path).unwrap();
+            let number = find(&self.volume, &path).unwrap();
             // Names of one file lead to one inode.
             assert_eq!(*numbers.entry(node).or_insert(number), number, "{at}");
             let inode = self.volume.inode(number).unwrap();

@@ -110,7 +110,10 @@ fn a_uuid_as_by_xfs_db() {
         mount.unmount().unwrap();
         let volume = Volume::open_live(device(&ours), &LiveOptions::default()).unwrap();
         assert!(volume.recovery().is_some(), "the kernel left it dirty");
-        ops::resolve(&volume, uuid.to_string().as_bytes()).unwrap();
+        let root = volume.inode(volume.geometry().root_inode).unwrap();
+        let late = ops::lookup(&volume, &root.read(), uuid.to_string().as_bytes()).unwrap();
+        assert!(late.is_some());
+        drop(root);
         volume.close().unwrap();
         judged::sound(&ours, &uuid.to_string());
     }

@@ -8,11 +8,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use undercroft_block::testing::recorder::{Event, Recorder, Recording, Unflushed};
 use undercroft_block::{BlockDevice, MemoryDevice};
+use undercroft_fs::FileSystem;
+use undercroft_xfs::Volume;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::mkfs::{self, MkfsOptions};
-use undercroft_xfs::ops::{self, NewInode};
+use undercroft_xfs::ops::NewInode;
 use undercroft_xfs::volume::LiveOptions;
-use undercroft_xfs::{OpenFile, Volume};
 use uuid::Uuid;
 
 const SIZE: u64 = 128 << 20;
@@ -80,13 +81,11 @@ struct Found {
 
 fn look(disk: Arc<dyn BlockDevice>, batch: &Batch<'_>) -> Vec<Found> {
     let volume = Arc::new(Volume::open(disk).unwrap());
-    let file = ops::resolve(&volume, b"/file").unwrap();
-    let file = OpenFile::open(&volume, file).unwrap();
-    let mut bytes = vec![0; usize::try_from(file.size()).unwrap()];
-    file.read(0, &mut bytes).unwrap();
+    let fs = FileSystem::from_volume(volume);
+    let mut bytes = fs.read("/file").unwrap();
     bytes.resize(LEN, 0);
     let step = |step: usize| Found {
-        directory: ops::resolve(&volume, format!("/before-{step}").as_bytes()).is_ok(),
+        directory: fs.exists(format!("/before-{step}")).unwrap(),
         some_zeros: bytes[(batch.zeros)(step)].contains(&0),
         all_zeros: bytes[(batch.zeros)(step)].iter().all(|byte| *byte == 0),
     };
