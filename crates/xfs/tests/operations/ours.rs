@@ -31,9 +31,9 @@ fn time(seconds: i64) -> Timestamp {
 
 /// The inode at a path that has no links in it.
 fn find(volume: &Volume, path: &[u8]) -> Result<InodeNumber, Error> {
-    let names = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
-    names.fold(Ok(volume.geometry().root_inode), |directory, name| {
-        let directory = volume.inode(directory?)?;
+    let mut names = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
+    names.try_fold(volume.geometry().root_inode, |directory, name| {
+        let directory = volume.inode(directory)?;
         let found = ops::lookup_in_use(volume, &directory.read(), name)?;
         found.ok_or_else(|| Error::NotFound(ops::path_text(path)))
     })
