@@ -1,4 +1,4 @@
-//! Why a volume must not be changed any more (docs/decisions/transactions.md#poison).
+//! Why a volume must not be changed any more (docs/decisions/transactions.md#a-transaction-that-fails-half-way).
 
 use crate::error::Error;
 use parking_lot::Mutex;

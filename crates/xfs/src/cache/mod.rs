@@ -1,7 +1,7 @@
 //! Metadata buffers in memory: read and verify, keep, write back.
 //!
 //! A buffer is verified when it is read and again before it is written
-//! (docs/decisions/cache.md#verification).
+//! (docs/decisions/cache.md#verification-of-buffers).
 //! The right to change a buffer is decided by the locks of groups and inodes, not here. Memory is
 //! bounded. When too much is dirty, buffers that were not used lately are written. When too much is
 //! kept, clean buffers that are not held are dropped (`sweep`). Buffers that are needed soon can be
