@@ -18,9 +18,10 @@ use std::error::Error;
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
+use undercroft_block::experiments::OverlapOrder;
 use undercroft_block::{
-    Bio, BlockDevice, Buffer, CompletionQueue, CpuSet, NullDevice, NullOptions, OverlapOrder, Plug,
-    QueueOptions, Sector, Topology,
+    Bio, BlockDevice, Buffer, CompletionQueue, CpuSet, NullDevice, NullOptions, Plug, QueueOptions,
+    Sector, Topology,
 };
 
 const BLOCK: usize = 4096;

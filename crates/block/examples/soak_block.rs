@@ -10,10 +10,11 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
+use undercroft_block::experiments::OverlapOrder;
 use undercroft_block::{
     Bio, BlockDevice, Buffer, CompletionQueue, Completions, Drive, Driver, DriverQueue, Failure,
-    Finished, Leaf, OpenError, Operation, OverlapOrder, Plug, PlugThreshold, QueueContext,
-    QueueOptions, Reason, Request, RequestList, Sector, Wait,
+    Finished, Leaf, OpenError, Operation, Plug, PlugThreshold, QueueContext, QueueOptions, Reason,
+    Request, RequestList, Sector, Wait,
 };
 
 /// Sectors of the device: few, so that requests often overlap.

@@ -9,10 +9,10 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use undercroft_block::experiments::OverlapOrder;
 use undercroft_block::stack::Stripe;
 use undercroft_block::{
-    Bio, BlockDevice, Buffer, CompletionQueue, NullDevice, NullOptions, OverlapOrder, Plug,
-    QueueOptions, Sector,
+    Bio, BlockDevice, Buffer, CompletionQueue, NullDevice, NullOptions, Plug, QueueOptions, Sector,
 };
 
 const BLOCK: usize = 4096;

@@ -44,6 +44,7 @@ mod affinity;
 mod memory;
 
 mod bio;
+pub mod experiments;
 
 mod request;
 
@@ -62,10 +63,7 @@ pub mod stack;
 pub mod partition;
 pub mod testing;
 
-pub use affinity::{
-    CompletionPlace, CpuSet, ParseCpuSetError, Placement, QueuePlace, Redirect, RqAffinity,
-    Topology,
-};
+pub use affinity::{CpuSet, ParseCpuSetError, Topology};
 pub use bio::{
     Batch, Bio, BlockError, Completion, CompletionFuture, CompletionQueue, FailedBio, FileRange,
     Finished, FirstErrorHandler, Operation, Reason, SharedRead, Splice, Waiter,
@@ -86,7 +84,7 @@ pub use plug::{
     Plug, PlugThreshold, flush, flush_thread as flush_plugs, read_buffer, read_exact_at, read_into,
     splice_at, splice_target, write_all_at, write_zeroes_at,
 };
-pub use queue::{Drive, Frozen, Leaf, OverlapOrder, QueueOptions};
+pub use queue::{Drive, Frozen, Leaf, QueueOptions};
 pub use request::{Failure, Request, RequestList};
 pub use stack::window::Window;
 pub use statistics::{Latencies, QueueLatencies, QueueName, QueueReport, Statistics};

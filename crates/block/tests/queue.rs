@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use undercroft_block::experiments::{
+    CompletionPlace, OverlapOrder, Placement, QueuePlace, Redirect,
+};
 use undercroft_block::{
-    Batch, Bio, BlockDevice, Buffer, CompletionPlace, CompletionQueue, CpuSet, Drive, Leaf, Limits,
-    MemoryDriver, NullDevice, NullOptions, Operation, OverlapOrder, Placement, Plug, PlugThreshold,
-    QueueOptions, QueuePlace, Reason, Redirect, SECTOR_SIZE, Sector, Topology, read_buffer,
-    write_all_at,
+    Batch, Bio, BlockDevice, Buffer, CompletionQueue, CpuSet, Drive, Leaf, Limits, MemoryDriver,
+    NullDevice, NullOptions, Operation, Plug, PlugThreshold, QueueOptions, Reason, SECTOR_SIZE,
+    Sector, Topology, read_buffer, write_all_at,
 };
 
 /// Long enough that nothing ends by itself while a test runs.

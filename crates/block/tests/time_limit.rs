@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use remote::{Handed, ends, remote};
+use undercroft_block::experiments::OverlapOrder;
 use undercroft_block::stack::{Mirror, Stripe};
 use undercroft_block::{
     Bio, BlockDevice, BlockError, Buffer, BufferPool, Completion, CompletionQueue, Drive, Driver,
-    Failure, Leaf, MemoryDevice, OpenError, Operation, OverlapOrder, Plug, PlugThreshold,
-    QueueContext, QueueOptions, Reason, Request, Sector, Synchronous, flush, read_buffer,
-    write_all_at,
+    Failure, Leaf, MemoryDevice, OpenError, Operation, Plug, PlugThreshold, QueueContext,
+    QueueOptions, Reason, Request, Sector, Synchronous, flush, read_buffer, write_all_at,
 };
 
 const LIMIT: Duration = Duration::from_millis(50);

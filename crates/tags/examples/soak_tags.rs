@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use undercroft_tags::{Builder, Caller, Tag, TagSet, User, WakePolicy};
+use undercroft_tags::experiments::WakePolicy;
+use undercroft_tags::{Builder, Caller, Tag, TagSet, User};
 
 /// Threads that work on one set.
 const WORKERS: usize = 16;
@@ -40,7 +41,6 @@ impl Random {
 struct Round {
     set: TagSet,
     users: Vec<User>,
-    shallow: Option<u32>,
     resizes: bool,
     /// Per tag, the workers that hold it: never more than one.
     holders: Vec<AtomicU32>,
@@ -61,25 +61,20 @@ impl Round {
             WakePolicy::WakeAll,
         ][random.below(5) as usize];
         let resizes = random.below(4) == 0;
-        let shallow = (random.below(4) == 0).then(|| 1 + random.below(u64::from(depth)) as u32);
-        let mut builder: Builder = TagSet::builder(depth)
+        let builder: Builder = TagSet::builder(depth)
             .policy(policy)
             .wait_queues(1 + random.below(8) as usize)
-            .round_robin(random.below(4) == 0)
             .fair_sharing(random.below(4) == 0)
             .tag_caches(random.below(4) != 0)
             .threads_at_once(1 + random.below(4) as u32)
             .max_depth(depth * 2);
-        if let Some(limit) = shallow {
-            builder = builder.min_shallow_depth(limit);
-        }
         let set = builder.build()?;
         let users = (0..3).map(|_| set.user()).collect();
         let holders = (0..set.max_depth()).map(|_| AtomicU32::new(0)).collect();
         let done = (0..WORKERS).map(|_| AtomicU64::new(0)).collect();
         let each = operations.div_ceil(WORKERS as u64);
 
-        Ok(Self { set, users, shallow, resizes, holders, done, each })
+        Ok(Self { set, users, resizes, holders, done, each })
     }
 
     fn operations(&self) -> u64 {
@@ -89,7 +84,6 @@ impl Round {
     /// Runs all workers; the set, should one be stuck.
     fn run(&self, seed: u64) -> Result<u64, String> {
         thread::scope(|scope| {
-            // All are made before the first runs: it may resize the set below a shallow limit.
             let workers: Vec<_> = (0..WORKERS)
                 .map(|worker| Worker::new(self, worker, seed ^ worker as u64))
                 .collect();
@@ -135,15 +129,10 @@ struct Worker<'a> {
 impl<'a> Worker<'a> {
     fn new(round: &'a Round, number: usize, seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let mut caller = match random.below(3) {
+        let caller = match random.below(3) {
             0 => round.set.caller(),
             _ => round.users[number % round.users.len()].caller(),
         };
-        if let Some(limit) = round.shallow
-            && random.below(3) == 0
-        {
-            caller.set_shallow_limit(Some(limit)).expect("the limit was declared");
-        }
         Self { round, number, random, caller, held: Vec::new(), operations: 0 }
     }
 

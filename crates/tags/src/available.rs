@@ -13,25 +13,17 @@ pub(crate) struct Available<'a> {
 }
 
 impl Available<'_> {
-    /// Whether a waiter with this demand could use a wake-up that is given for a tag just put: its
-    /// share has room, and if it is shallow, the tag is within reach.
-    pub(crate) fn could_use(self, demand: Demand) -> bool {
-        self.has_share(demand) && (demand.shallow.is_none() || self.has_free(demand))
-    }
-
     /// Whether a waiter with this demand would find a tag now.
     pub(crate) fn would_find(self, demand: Demand) -> bool {
-        self.has_share(demand) && self.has_free(demand)
+        self.could_use(demand) && self.bitmap.has_free()
     }
 
-    fn has_share(self, demand: Demand) -> bool {
+    /// Whether a waiter with this demand could use a wake-up that is given for a tag just put: its
+    /// share has room.
+    pub(crate) fn could_use(self, demand: Demand) -> bool {
         match (self.users, demand.user) {
             (Some(users), Some(user)) => users.left(user, self.bitmap.depth()) > 0,
             _ => true,
         }
-    }
-
-    fn has_free(self, demand: Demand) -> bool {
-        self.bitmap.has_free(self.bitmap.reach(demand.shallow))
     }
 }

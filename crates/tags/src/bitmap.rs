@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 
-use crate::layout::{Layout, low_bits};
-use crate::shallow::Reach;
+use crate::layout::Layout;
 use crate::sync::{AtomicU32, Ordering};
 use crate::word::Word;
 
@@ -51,38 +50,25 @@ impl Bitmap {
         }
     }
 
-    /// The reach of a caller with this limit, at the present depth.
-    pub(crate) fn reach(&self, limit: Option<u32>) -> Reach {
-        match limit {
-            None => Reach::All,
-            Some(limit) => Reach::shallow(self.layout, self.depth(), limit),
-        }
-    }
-
-    /// Takes a free bit within reach. The hint chooses the word; inside it the search begins at bit
-    /// zero, or with `from_bit` at the hint, and ends there after it has seen every other bit.
+    /// Takes a free bit. The hint chooses the word that is looked at first.
     ///
     /// Every word is looked at before the search fails, so "seen full" is true of each word at some
     /// moment during the search (invariant I4).
-    pub(crate) fn find(&self, hint: u32, reach: Reach, from_bit: bool) -> Option<u32> {
+    pub(crate) fn find(&self, hint: u32) -> Option<u32> {
         let start = self.word_of(hint);
-        let below = if from_bit { low_bits(hint & (self.layout.bits() - 1)) } else { 0 };
-        let take = |index: usize, allowed: u64| {
-            let bit = self.words[index].take_first(reach.mask(index) & allowed)?;
+        let take = |index: usize| {
+            let bit = self.words[index].take_first()?;
             Some(((index as u32) << self.layout.shift) + bit)
         };
-        let words = self.words.len();
-        take(start, !below)
-            .or_else(|| (start + 1..words).chain(0..start).find_map(|index| take(index, u64::MAX)))
-            .or_else(|| take(start, below))
+        (start..self.words.len()).chain(0..start).find_map(take)
     }
 
-    /// Takes up to `count` bits within reach, all of one word: the number of the word's first bit and
-    /// a mask of those taken. The mask is empty only when every word was seen full.
-    pub(crate) fn find_run(&self, hint: u32, reach: Reach, count: u32) -> (u32, u64) {
+    /// Takes up to `count` bits, all of one word: the number of the word's first bit and a mask of
+    /// those taken. The mask is empty only when every word was seen full.
+    pub(crate) fn find_run(&self, hint: u32, count: u32) -> (u32, u64) {
         let start = self.word_of(hint);
         for index in (start..self.words.len()).chain(0..start) {
-            let mask = self.words[index].take_run(reach.mask(index), count);
+            let mask = self.words[index].take_run(count);
             if mask != 0 {
                 return ((index as u32) << self.layout.shift, mask);
             }
@@ -90,9 +76,9 @@ impl Bitmap {
         (0, 0)
     }
 
-    /// Whether a bit within reach was free a moment ago.
-    pub(crate) fn has_free(&self, reach: Reach) -> bool {
-        self.words.iter().enumerate().any(|(index, word)| word.free() & reach.mask(index) != 0)
+    /// Whether a bit was free a moment ago.
+    pub(crate) fn has_free(&self) -> bool {
+        self.words.iter().any(|word| word.free() != 0)
     }
 
     /// Number of bits that were free a moment ago, counted up to `most`.

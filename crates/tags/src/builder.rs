@@ -1,7 +1,7 @@
 //! The options of a set.
 
 use crate::error::ConfigError;
-use crate::policy::WakePolicy;
+use crate::experiments::WakePolicy;
 use crate::pool::{Pool, PoolShape};
 use crate::set::TagSet;
 use crate::wake_batch::BatchRule;
@@ -9,13 +9,9 @@ use crate::wake_batch::BatchRule;
 /// Makes a [`TagSet`]; see [`TagSet::builder`].
 ///
 /// ```
-/// use undercroft_tags::{TagSet, WakePolicy};
+/// use undercroft_tags::TagSet;
 ///
-/// let set = TagSet::builder(256)
-///     .policy(WakePolicy::Counters)
-///     .reserved(2)
-///     .max_depth(1024)
-///     .build()?;
+/// let set = TagSet::builder(256).reserved(2).max_depth(1024).build()?;
 /// assert_eq!((set.depth(), set.reserved(), set.wake_batch()), (256, 2, 8));
 /// # Ok::<(), undercroft_tags::ConfigError>(())
 /// ```
@@ -24,11 +20,10 @@ pub struct Builder {
     depth: u32,
     max_depth: Option<u32>,
     reserved: u32,
-    policy: WakePolicy,
+    /// Another one only in experiments.
+    pub(crate) policy: WakePolicy,
     wait_queues: usize,
     wake_batch: Option<u32>,
-    min_shallow_depth: Option<u32>,
-    round_robin: bool,
     fair_sharing: bool,
     tag_caches: bool,
     threads_at_once: Option<u32>,
@@ -56,19 +51,10 @@ impl Builder {
             policy: WakePolicy::default(),
             wait_queues: Self::MOST_WAIT_QUEUES,
             wake_batch: None,
-            min_shallow_depth: None,
-            round_robin: false,
             fair_sharing: false,
             tag_caches: true,
             threads_at_once: None,
         }
-    }
-
-    /// How waiters are woken; [`WakePolicy::Counters`] by default.
-    #[must_use]
-    pub fn policy(mut self, policy: WakePolicy) -> Self {
-        self.policy = policy;
-        self
     }
 
     /// Number of wait queues, 1 to 8; 8 by default. Order of arrival is kept in each: with one queue
@@ -80,18 +66,10 @@ impl Builder {
     }
 
     /// How many waiters are woken together. By default an eighth of the tags that the waiter with the
-    /// least reach can count on, 1 to 8. A set that shrinks, or is shared, lowers it where needed.
+    /// smallest share can count on, 1 to 8. A set that shrinks, or is shared, lowers it where needed.
     #[must_use]
     pub fn wake_batch(mut self, batch: u32) -> Self {
         self.wake_batch = Some(batch);
-        self
-    }
-
-    /// Gives tags out in turn, as devices want that keep order by tag; otherwise those used last come
-    /// first, for they are warm in the cache.
-    #[must_use]
-    pub fn round_robin(mut self, on: bool) -> Self {
-        self.round_robin = on;
         self
     }
 
@@ -112,28 +90,20 @@ impl Builder {
 
     /// Whether a caller keeps the tag it [put](crate::Caller::put) last for its next get, while no
     /// caller waits; it does by default. That nearly halves the time of a get and a put. Tag caches
-    /// are not used in a round-robin set or with fair sharing, nor where the system has no
-    /// `membarrier` (other than Linux, some sandboxes).
+    /// are not used with fair sharing, nor where the system has no `membarrier` (other than Linux, some
+    /// sandboxes).
     #[must_use]
     pub fn tag_caches(mut self, on: bool) -> Self {
         self.tag_caches = on;
         self
     }
 
-    /// How many threads [`WakePolicy::Counters`] has on their way at once, from their wake-up to their
-    /// look for a tag; at least one. By default as many as there are processors for this process: to
+    /// How many threads are on their way at once, from their wake-up to their look for a tag; at least
+    /// one. By default as many as there are processors for this process: to
     /// wake more would only make them wait for one of those.
     #[must_use]
     pub fn threads_at_once(mut self, threads: u32) -> Self {
         self.threads_at_once = Some(threads);
-        self
-    }
-
-    /// The least limit that [shallow callers](crate::Caller::set_shallow_limit) will have. The wake
-    /// batch must be small enough for it, so it is declared beforehand.
-    #[must_use]
-    pub fn min_shallow_depth(mut self, depth: u32) -> Self {
-        self.min_shallow_depth = Some(depth);
         self
     }
 
@@ -148,39 +118,37 @@ impl Builder {
     ///
     /// # Errors
     /// A depth of zero or above [`Builder::MOST_TAGS`] or above the maximum; no tag besides the
-    /// reserved ones; a number of wait queues, a shallow limit or a wake batch out of range.
+    /// reserved ones; a number of wait queues or a wake batch out of range.
     pub fn build(self) -> Result<TagSet, ConfigError> {
         let max_depth = self.max_depth.unwrap_or(self.depth);
         self.check(max_depth)?;
         let depth = self.depth - self.reserved;
-        let rule = BatchRule {
-            explicit: self.wake_batch,
-            min_shallow: self.min_shallow_depth,
-            policy: self.policy,
-            queues: self.wait_queues,
-            threads_at_once: self.threads_at_once.unwrap_or_else(processors).max(1),
-        };
-        if let Some(batch) = self.wake_batch
-            && rule.batch(depth, 1) != batch
-        {
-            let most = self.policy.most_batch(rule.usable(depth, 1), self.wait_queues);
-            return Err(ConfigError::WakeBatch { batch, most });
+        let queues = self.wait_queues;
+        let rule = BatchRule { explicit: self.wake_batch };
+        let threads_at_once = self.threads_at_once.unwrap_or_else(processors).max(1);
+        let policy = || self.policy.make(queues, threads_at_once);
+        if let Some(batch) = self.wake_batch {
+            let policy = policy();
+            if rule.batch(&*policy, depth, 1) != batch {
+                let most = policy.most_batch(BatchRule::usable(depth, 1));
+                return Err(ConfigError::WakeBatch { batch, most });
+            }
         }
         let shape = PoolShape {
             capacity: max_depth - self.reserved,
             depth,
+            queues,
             shared: self.fair_sharing,
-            tag_caches: self.tag_caches && !self.round_robin && !self.fair_sharing,
+            tag_caches: self.tag_caches && !self.fair_sharing,
         };
-        let normal = Pool::new(&shape, rule);
+        let normal = Pool::new(&shape, rule, policy());
         let reserved = (self.reserved > 0).then(|| {
-            // Limits and shares are matters of ordinary tags.
-            let rule = BatchRule { min_shallow: None, ..rule };
+            // Shares are matters of ordinary tags.
             let (capacity, depth) = (self.reserved, self.reserved);
-            let shape = PoolShape { capacity, depth, shared: false, tag_caches: false };
-            (self.reserved, Pool::new(&shape, rule))
+            let shape = PoolShape { capacity, depth, queues, shared: false, tag_caches: false };
+            (self.reserved, Pool::new(&shape, rule, policy()))
         });
-        Ok(TagSet::from_parts(normal, reserved, max_depth, self.round_robin))
+        Ok(TagSet::from_parts(normal, reserved, max_depth))
     }
 
     fn check(&self, max_depth: u32) -> Result<(), ConfigError> {
@@ -201,13 +169,7 @@ impl Builder {
             let (queues, most) = (self.wait_queues, Self::MOST_WAIT_QUEUES);
             return Err(ConfigError::WaitQueues { queues, most });
         }
-        let depth = self.depth - self.reserved;
-        match self.min_shallow_depth {
-            Some(limit) if limit == 0 || limit > depth => {
-                Err(ConfigError::ShallowOutOfRange { limit, depth })
-            }
-            _ => Ok(()),
-        }
+        Ok(())
     }
 }
 

@@ -28,25 +28,6 @@ pub enum ConfigError {
     /// A reserved caller of a set without reserved tags.
     #[error("the set has no reserved tags; declare them when it is built")]
     NoneReserved,
-    /// A shallow limit, or the least one, that is zero or above the depth.
-    #[error("a shallow limit of {limit} is not between 1 and the depth, {depth}")]
-    ShallowOutOfRange {
-        /// The value asked for.
-        limit: u32,
-        /// Tags that are not reserved.
-        depth: u32,
-    },
-    /// A shallow limit below the declared minimum: the wake batch could be too large for it, and its
-    /// last waiter could sleep for ever.
-    #[error(
-        "a shallow limit of {limit} is below {least}, the least declared when the set was built"
-    )]
-    ShallowNotDeclared {
-        /// The value asked for.
-        limit: u32,
-        /// The declared minimum.
-        least: u32,
-    },
     /// A number of wait queues outside 1 to 8.
     #[error("{queues} wait queues; there are 1 to {most}")]
     WaitQueues {

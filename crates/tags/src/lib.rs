@@ -35,8 +35,7 @@
 //! | dispatches for others | [`Caller::get_or_call`] | a tag, or a call when there may be one |
 //!
 //! Any thread puts ([`TagSet::put`]); a put never blocks. [`Builder`] lists what a set can have:
-//! reserved tags, a limit for shallow callers, fair shares among several [users](User), round-robin
-//! order, room to be [resized](TagSet::resize), and the [policy](WakePolicy) of waking.
+//! reserved tags, fair shares among several [users](User), and room to be [resized](TagSet::resize).
 //!
 //! ```
 //! use std::pin::pin;
@@ -102,13 +101,13 @@ mod builder;
 mod caller;
 mod demand;
 mod error;
-mod held;
+pub mod experiments;
+mod hold_check;
 mod layout;
 mod membership;
 mod policy;
 mod pool;
 mod set;
-mod shallow;
 mod statistics;
 #[cfg(not(any(loom, shuttle)))]
 mod sync;
@@ -128,7 +127,6 @@ pub use batch::TagBatch;
 pub use builder::Builder;
 pub use caller::{Attempt, CallbackWait, Caller, GetAsync};
 pub use error::ConfigError;
-pub use policy::WakePolicy;
 pub use set::TagSet;
 pub use statistics::Statistics;
 pub use tag::Tag;

@@ -3,7 +3,7 @@
 use crate::available::Available;
 use crate::bitmap::Bitmap;
 use crate::demand::Demand;
-use crate::held::Held;
+use crate::hold_check::HoldCheck;
 use crate::policy::{Policy, Wakes};
 use crate::sync::{self, AtomicU32, Mutex, Ordering};
 use crate::tag_cache::Gate;
@@ -18,7 +18,7 @@ pub(crate) struct Pool {
     queues: Queues,
     policy: Box<dyn Policy>,
     gate: Gate,
-    held: Held,
+    hold_check: HoldCheck,
     batch: AtomicU32,
     rule: BatchRule,
     /// Present with fair sharing.
@@ -34,6 +34,8 @@ pub(crate) struct PoolShape {
     pub(crate) capacity: u32,
     /// Tags at first.
     pub(crate) depth: u32,
+    /// Wait queues.
+    pub(crate) queues: usize,
     /// Whether users have fair shares.
     pub(crate) shared: bool,
     /// Whether callers may keep tags in their tag caches.
@@ -41,15 +43,15 @@ pub(crate) struct PoolShape {
 }
 
 impl Pool {
-    pub(crate) fn new(shape: &PoolShape, rule: BatchRule) -> Self {
-        let PoolShape { capacity, depth, shared, tag_caches } = *shape;
-        let batch = rule.batch(depth, 1);
+    pub(crate) fn new(shape: &PoolShape, rule: BatchRule, policy: Box<dyn Policy>) -> Self {
+        let PoolShape { capacity, depth, queues, shared, tag_caches } = *shape;
+        let batch = rule.batch(&*policy, depth, 1);
         Self {
             bitmap: Bitmap::new(capacity, depth),
-            queues: Queues::new(rule.queues),
-            policy: rule.policy.make(rule.queues, batch, rule.threads_at_once),
+            queues: Queues::new(queues),
+            policy,
             gate: Gate::new(tag_caches),
-            held: Held::new(capacity),
+            hold_check: HoldCheck::new(capacity),
             batch: AtomicU32::new(batch),
             rule,
             users: shared.then(|| Users::new(capacity)),
@@ -73,32 +75,28 @@ impl Pool {
     }
 
     #[inline(always)]
-    pub(crate) fn held(&self) -> &Held {
-        &self.held
+    pub(crate) fn hold_check(&self) -> &HoldCheck {
+        &self.hold_check
     }
 
     pub(crate) fn users(&self) -> Option<&Users> {
         self.users.as_ref()
     }
 
-    pub(crate) fn rule(&self) -> &BatchRule {
-        &self.rule
+    pub(crate) fn policy(&self) -> &dyn Policy {
+        &*self.policy
     }
 
     pub(crate) fn batch(&self) -> u32 {
         self.batch.load(Ordering::Relaxed)
     }
 
-    /// Takes a tag, if the demand's limits allow one.
-    pub(crate) fn find(&self, demand: Demand, hint: u32, from_bit: bool) -> Option<u32> {
-        if !demand.is_limited() {
-            return self.bitmap.find(hint, self.bitmap.reach(None), from_bit);
-        }
+    /// Takes a tag, if the demand's share has room.
+    pub(crate) fn find(&self, demand: Demand, hint: u32) -> Option<u32> {
         if self.share_left(demand) == 0 {
             return None;
         }
-        let reach = self.bitmap.reach(demand.shallow);
-        let bit = self.bitmap.find(hint, reach, from_bit)?;
+        let bit = self.bitmap.find(hint)?;
         if let (Some(users), Some(user)) = (&self.users, demand.user) {
             users.took(user, bit, 1);
         }
@@ -108,8 +106,7 @@ impl Pool {
     /// Takes up to `count` tags of one word: the number of bit zero, and a mask.
     pub(crate) fn find_run(&self, demand: Demand, hint: u32, count: u32) -> (u32, u64) {
         let count = count.min(self.share_left(demand));
-        let reach = self.bitmap.reach(demand.shallow);
-        let (base, mask) = self.bitmap.find_run(hint, reach, count);
+        let (base, mask) = self.bitmap.find_run(hint, count);
         if let (Some(users), Some(user)) = (&self.users, demand.user) {
             users.took(user, base, mask);
         }
@@ -227,7 +224,7 @@ impl Pool {
     /// one.
     fn follow(&self, depth: u32) {
         let users = self.users.as_ref().map_or(1, Users::active);
-        self.batch.store(self.rule.batch(depth, users), Ordering::Relaxed);
+        self.batch.store(self.rule.batch(&*self.policy, depth, users), Ordering::Relaxed);
     }
 
     /// Wakes all waiters, after a change that may help any of them.

@@ -27,7 +27,6 @@ struct Inner {
     normal: Arc<Pool>,
     reserved_pool: Option<Arc<Pool>>,
     max_depth: u32,
-    round_robin: bool,
     callers: Register,
 }
 
@@ -44,7 +43,6 @@ impl TagSet {
         normal: Pool,
         reserved_pool: Option<(u32, Pool)>,
         max_depth: u32,
-        round_robin: bool,
     ) -> Self {
         let (reserved, reserved_pool) = match reserved_pool {
             Some((reserved, pool)) => (reserved, Some(Arc::new(pool))),
@@ -56,7 +54,6 @@ impl TagSet {
             normal: Arc::new(normal),
             reserved_pool,
             max_depth,
-            round_robin,
             callers: Register::default(),
         }))
     }
@@ -131,7 +128,7 @@ impl TagSet {
         };
         for place in 0..64 {
             if cfg!(debug_assertions) && mask >> place & 1 == 1 {
-                pool.held().take_back(bit + place, first + place);
+                pool.hold_check().take_back(bit + place, first + place);
             }
         }
         pool.put(bit, mask);
@@ -256,10 +253,6 @@ impl TagSet {
         self.0.reserved_pool.as_ref()
     }
 
-    pub(crate) fn is_round_robin(&self) -> bool {
-        self.0.round_robin
-    }
-
     pub(crate) fn callers(&self) -> &Register {
         &self.0.callers
     }
@@ -268,7 +261,6 @@ impl TagSet {
 impl fmt::Debug for TagSet {
     /// For people: depth, policy, busy tags as ranges, and the waiters of each queue.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rule = self.0.normal.rule();
         formatter
             .debug_struct("TagSet")
             .field("id", &self.0.id)
@@ -276,9 +268,8 @@ impl fmt::Debug for TagSet {
             .field("max_depth", &self.0.max_depth)
             .field("reserved", &self.0.reserved)
             .field("bits_per_word", &self.0.normal.bitmap().layout().bits())
-            .field("policy", &rule.policy)
+            .field("policy", &self.0.normal.policy())
             .field("wake_batch", &self.wake_batch())
-            .field("round_robin", &self.0.round_robin)
             .field("active_users", &self.active_users())
             .field("busy", &Ranges(self))
             .field("waiters_per_queue", &self.0.normal.queues().lengths())

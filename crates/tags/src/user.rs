@@ -34,7 +34,7 @@ impl User {
     /// A caller whose tags count towards this user's share.
     #[must_use]
     pub fn caller(&self) -> Caller {
-        let demand = Demand { shallow: None, user: self.0.number() };
+        let demand = Demand { user: self.0.number() };
         Caller::new(self.0.set(), demand, Some(Arc::clone(&self.0)))
     }
 

@@ -47,11 +47,11 @@ impl Word {
             && self.bits.fetch_or(bit, Ordering::Acquire) & bit == 0
     }
 
-    /// Takes the first free bit among `allowed`; returns its number.
+    /// Takes the first free bit; returns its number.
     #[inline]
-    pub(crate) fn take_first(&self, allowed: u64) -> Option<u32> {
+    pub(crate) fn take_first(&self) -> Option<u32> {
         loop {
-            let free = self.free() & allowed;
+            let free = self.free();
             if free == 0 {
                 return None;
             }
@@ -62,13 +62,12 @@ impl Word {
         }
     }
 
-    /// Takes those bits that are free among the `count` places from the first free one in `allowed`.
-    /// Returns exactly the bits that this call set, none if there is no free one: a lost race takes
+    /// Takes those bits that are free among the `count` places from the first free one. Returns exactly the bits that this call set, none if there is no free one: a lost race takes
     /// nothing and tries again.
-    pub(crate) fn take_run(&self, allowed: u64, count: u32) -> u64 {
+    pub(crate) fn take_run(&self, count: u32) -> u64 {
         let mut bits = self.bits.load(Ordering::Relaxed);
         loop {
-            let free = !(bits | self.blocked.load(Ordering::Relaxed)) & allowed;
+            let free = !(bits | self.blocked.load(Ordering::Relaxed));
             if free == 0 || count == 0 {
                 return 0;
             }

@@ -7,7 +7,8 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use undercroft_tags::{Caller, Tag, TagBatch, TagSet, User, WakePolicy};
+use undercroft_tags::experiments::WakePolicy;
+use undercroft_tags::{Caller, Tag, TagBatch, TagSet, User};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -51,9 +52,7 @@ struct Shape {
     depth: u32,
     max_depth: u32,
     reserved: u32,
-    round_robin: bool,
     fair_sharing: bool,
-    shallow: Option<u32>,
     policy: WakePolicy,
 }
 
@@ -64,16 +63,15 @@ fn shape() -> impl Strategy<Value = Shape> {
         Just(WakePolicy::WakeOne),
         Just(WakePolicy::WakeAll),
     ];
-    (1..260_u32, 0..60_u32, 0..5_u32, any::<bool>(), any::<bool>(), any::<(bool, u32)>(), policy)
-        .prop_map(|(normal, more, reserved, round_robin, fair_sharing, shallow, policy)| Shape {
+    (1..260_u32, 0..60_u32, 0..5_u32, any::<bool>(), policy).prop_map(
+        |(normal, more, reserved, fair_sharing, policy)| Shape {
             depth: normal + reserved,
             max_depth: normal + reserved + more,
             reserved,
-            round_robin,
             fair_sharing,
-            shallow: shallow.0.then_some(1 + shallow.1 % normal),
             policy,
-        })
+        },
+    )
 }
 
 /// The tags that a caller may take.
@@ -81,7 +79,6 @@ fn shape() -> impl Strategy<Value = Shape> {
 enum Kind {
     Any,
     Reserved,
-    Shallow(u32),
     User(usize),
 }
 
@@ -99,15 +96,11 @@ struct Run {
 
 impl Run {
     fn new(shape: &Shape) -> Self {
-        let mut builder = TagSet::builder(shape.depth)
+        let builder = TagSet::builder(shape.depth)
             .max_depth(shape.max_depth)
             .reserved(shape.reserved)
-            .round_robin(shape.round_robin)
             .fair_sharing(shape.fair_sharing)
             .policy(shape.policy);
-        if let Some(limit) = shape.shallow {
-            builder = builder.min_shallow_depth(limit);
-        }
         let set = builder.build().unwrap();
         let users = vec![set.user(), set.user()];
         let mut callers = vec![(set.caller(), Kind::Any), (set.caller(), Kind::Any)];
@@ -116,11 +109,6 @@ impl Run {
             callers.push((set.caller().for_reserved().unwrap(), Kind::Reserved));
         } else {
             assert!(set.caller().for_reserved().is_err());
-        }
-        if let Some(limit) = shape.shallow {
-            let mut caller = set.caller();
-            caller.set_shallow_limit(Some(limit)).unwrap();
-            callers.push((caller, Kind::Shallow(limit)));
         }
         let (depth, shape) = (shape.depth, shape.clone());
         let (held, batches, active) = (Vec::new(), Vec::new(), [false; 2]);
@@ -139,8 +127,7 @@ impl Run {
         single + batches.map(|(batch, _)| batch.len()).sum::<u32>()
     }
 
-    /// How many more the kind of caller must be able to get, one after the other; for shallow callers
-    /// only an upper bound can be told from outside.
+    /// How many more the kind of caller must be able to get, one after the other.
     fn left(&mut self, kind: Kind) -> u32 {
         let busy = self.busy();
         let free = |from: u32, to: u32| (from..to).filter(|tag| !busy.contains(tag)).count() as u32;
@@ -148,7 +135,6 @@ impl Run {
         match kind {
             Kind::Any => normal,
             Kind::Reserved => free(0, self.shape.reserved),
-            Kind::Shallow(limit) => normal.min(limit),
             Kind::User(user) if self.shape.fair_sharing => {
                 self.active[user] = true;
                 let users = self.active.iter().filter(|active| **active).count() as u32;
@@ -180,7 +166,7 @@ impl Run {
                         self.check_new(tag, kind);
                         self.held.push((tag, kind));
                     }
-                    None => assert!(left == 0 || matches!(kind, Kind::Shallow(_))),
+                    None => assert!(left == 0),
                 }
             }
             Step::GetBatch { caller, count } => {
@@ -189,8 +175,7 @@ impl Run {
                 let left = self.left(kind);
                 let batch = self.callers[caller].0.try_get_batch(count);
                 assert!(batch.len() <= count.min(left));
-                let shallow = matches!(kind, Kind::Shallow(_));
-                assert!(!batch.is_empty() || count == 0 || left == 0 || shallow);
+                assert!(!batch.is_empty() || count == 0 || left == 0);
                 for tag in batch.iter() {
                     self.check_new(tag, kind);
                 }

@@ -11,7 +11,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use undercroft_tags::{Attempt, CallbackWait, Caller, Tag, TagSet, WakePolicy};
+use undercroft_tags::experiments::WakePolicy;
+use undercroft_tags::{Attempt, CallbackWait, Caller, Tag, TagSet};
 
 const POLICIES: [WakePolicy; 4] =
     [WakePolicy::Counters, WakePolicy::CyclicBatches, WakePolicy::WakeOne, WakePolicy::WakeAll];
@@ -386,22 +387,6 @@ fn a_million_tags() {
         set.put_batch(batch);
     }
     assert_eq!((set.in_use(), set.statistics().puts), (0, 1_000_000));
-}
-
-#[test]
-fn round_robin_goes_round() {
-    let set = TagSet::builder(10).round_robin(true).build().unwrap();
-    let mut caller = set.caller();
-    let numbers: Vec<u32> = (0..25)
-        .map(|_| {
-            let tag = caller.try_get().unwrap();
-            caller.put(tag);
-            tag.number()
-        })
-        .collect();
-    let first = numbers[0];
-    let expected: Vec<u32> = (0..25).map(|step| (first + step) % 10).collect();
-    assert_eq!(numbers, expected);
 }
 
 /// What may go to another thread.

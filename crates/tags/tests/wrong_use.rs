@@ -3,7 +3,8 @@
 #![cfg(not(any(loom, shuttle)))]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
-use undercroft_tags::{Builder, ConfigError, TagSet, WakePolicy};
+use undercroft_tags::experiments::WakePolicy;
+use undercroft_tags::{Builder, ConfigError, TagSet};
 
 #[test]
 fn sets_that_cannot_be() {
@@ -14,10 +15,6 @@ fn sets_that_cannot_be() {
     assert_eq!(error(set(most + 1)), ConfigError::TooManyTags { depth: most + 1, most });
     assert_eq!(error(set(9).max_depth(8)), ConfigError::TooManyTags { depth: 9, most: 8 });
     assert_eq!(error(set(4).reserved(4)), ConfigError::AllReserved { reserved: 4, depth: 4 });
-    for limit in [0, 9] {
-        let expected = ConfigError::ShallowOutOfRange { limit, depth: 8 };
-        assert_eq!(error(set(8).min_shallow_depth(limit)), expected);
-    }
     for queues in [0, 9] {
         assert_eq!(error(set(8).wait_queues(queues)), ConfigError::WaitQueues { queues, most: 8 });
     }
@@ -28,20 +25,9 @@ fn sets_that_cannot_be() {
 }
 
 #[test]
-fn limits_that_cannot_be() {
-    let set = TagSet::builder(64).min_shallow_depth(16).build().unwrap();
-    let mut caller = set.caller();
-    for limit in [0, 65] {
-        let expected = ConfigError::ShallowOutOfRange { limit, depth: 64 };
-        assert_eq!(caller.set_shallow_limit(Some(limit)), Err(expected));
-    }
-    let expected = ConfigError::ShallowNotDeclared { limit: 15, least: 16 };
-    assert_eq!(caller.set_shallow_limit(Some(15)), Err(expected));
-    assert_eq!(caller.set_shallow_limit(Some(16)), Ok(()));
-    assert_eq!(caller.for_reserved().unwrap_err(), ConfigError::NoneReserved);
-    let undeclared = TagSet::new(64).unwrap();
-    let expected = ConfigError::ShallowNotDeclared { limit: 63, least: 64 };
-    assert_eq!(undeclared.caller().set_shallow_limit(Some(63)), Err(expected));
+fn a_set_without_reserved_tags_has_no_callers_for_them() {
+    let set = TagSet::new(64).unwrap();
+    assert_eq!(set.caller().for_reserved().unwrap_err(), ConfigError::NoneReserved);
 }
 
 #[test]

@@ -44,7 +44,8 @@ fn soak(variant: Variant, operations: u64, seed: u64) {
     let image = directory.path().join("soak.img");
     let options =
         MkfsOptions { ag_count: Some(4), ..MkfsOptions::new(4 << 30, Uuid::from_u128(0x50a)) };
-    let mut history = History::start(&image, &options, |volume| volume.set_near_search(variant.search()), seed);
+    let mut history =
+        History::start(&image, &options, |volume| volume.set_near_search(variant.search()), seed);
     let begun = Instant::now();
     history.wander(operations, 64);
     let seconds = begun.elapsed().as_secs_f64();

@@ -24,7 +24,8 @@ fn options(size: u64) -> MkfsOptions {
 fn run(variant: Variant, seed: u64, options: &MkfsOptions, operations: u64) {
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("allocator.img");
-    let mut history = History::start(&image, options, |volume| volume.set_near_search(variant.search()), seed);
+    let mut history =
+        History::start(&image, options, |volume| volume.set_near_search(variant.search()), seed);
     history.wander(operations, 4);
     assert!(history.refused > operations / 1000, "the volume was never full");
     history.finish();
@@ -81,8 +82,12 @@ fn a_full_volume_is_full_and_an_emptied_one_empty() {
     for variant in Variant::ALL {
         let directory = tempfile::tempdir().unwrap();
         let image = directory.path().join("full.img");
-        let mut history =
-            History::start(&image, &options(512 << 20), |volume| volume.set_near_search(variant.search()), 6);
+        let mut history = History::start(
+            &image,
+            &options(512 << 20),
+            |volume| volume.set_near_search(variant.search()),
+            6,
+        );
         history.wander(3000, 1);
         history.take_all();
         let most = history.held_blocks();

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use parking_lot::Mutex;
 
 use super::completion::Completion;
-use crate::threads::{held, own_queues};
+use crate::threads::{own_queues, plugged};
 
 /// Resolves to the completion of a bio, in any executor. From [`Bio::future`](crate::Bio::future).
 ///
@@ -49,7 +49,7 @@ impl Future for CompletionFuture {
         if let Some(completion) = self.slot.lock().completion.take() {
             return Poll::Ready(completion);
         }
-        held::send();
+        plugged::send();
         own_queues::poll();
         let mut slot = self.slot.lock();
         match slot.completion.take() {

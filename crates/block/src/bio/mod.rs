@@ -21,7 +21,6 @@ mod flags;
 mod future;
 mod intercept;
 mod join;
-mod manner;
 mod operation;
 mod receivers;
 mod shape;

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 use parking_lot::Mutex;
 
 use super::completion::Completion;
-use crate::threads::{Event, held, own_queues, role};
+use crate::threads::{Event, own_queues, plugged, role};
 
 /// The receiving end of one completion, from [`Bio::waited`](crate::Bio::waited).
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Waiter {
         if self.is_complete() {
             return Poll::Ready(());
         }
-        held::send();
+        plugged::send();
         own_queues::poll();
         let mut state = self.slot.state.lock();
         if state.has_arrived {

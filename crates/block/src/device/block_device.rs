@@ -8,10 +8,9 @@ use smallvec::SmallVec;
 
 use super::claim::Claim;
 use super::request_queue::RequestQueue;
-use super::reservation::Part;
-use crate::affinity::Placement;
 use crate::bio::Bio;
 use crate::driver::{OpenError, Taken};
+use crate::experiments::Placement;
 use crate::statistics::{QueueLatencies, Statistics};
 use crate::units::{Limits, Sector};
 
@@ -65,7 +64,8 @@ pub trait BlockDevice: Send + Sync {
         sum
     }
 
-    /// Says where the leaves at or below this device start and answer requests from now on.
+    /// For [experiments](crate::experiments): says where the leaves at or below this device start and
+    /// answer requests from now on.
     fn set_placement(&self, placement: &Placement) {
         visit_leaves(self.layer(), &mut |queue| queue.set_placement(placement));
     }
@@ -156,6 +156,16 @@ pub trait Stacked: Send + Sync {
     /// Waits until all bios that were mapped before have been answered, if the device holds some
     /// back itself.
     fn wait_answered(&self) {}
+}
+
+/// Sectors of a device that are sectors of a device above it.
+pub struct Part<'d> {
+    /// The device below.
+    pub device: &'d dyn BlockDevice,
+    /// Its sectors.
+    pub sectors: Range<Sector>,
+    /// Whether the device above ever writes them.
+    pub is_written: bool,
 }
 
 /// Where a stacked device puts the bios for the devices below it.

@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use std::rc::Rc;
 
 use crate::request::RequestList;
-use crate::threads::{OwnQueue, held, own_queues};
+use crate::threads::{OwnQueue, own_queues, plugged};
 
 /// A hardware queue that this thread has claimed.
 pub(crate) trait Claimed: OwnQueue {
@@ -89,7 +89,7 @@ impl std::fmt::Debug for Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        held::send();
+        plugged::send();
         for queue in &self.queues {
             queue.release();
             let gone = CLAIMED.try_with(|claimed| {

@@ -11,11 +11,13 @@ pub(crate) mod claim;
 mod request_queue;
 mod reservation;
 mod route;
+mod taken_sectors;
 
 pub(crate) use block_device::visit_leaves;
-pub use block_device::{Below, BlockDevice, Layer, Stacked};
+pub use block_device::{Below, BlockDevice, Layer, Part, Stacked};
 pub use claim::Claim;
 pub use request_queue::RequestQueue;
+pub use reservation::Reserved;
 pub(crate) use reservation::shared_leaf;
-pub use reservation::{Part, Reservations, Reserved};
 pub(crate) use route::route;
+pub use taken_sectors::Reservations;

@@ -3,10 +3,10 @@
 use std::fs::File;
 
 use super::claim::Claim;
-use super::reservation::Reservations;
-use crate::affinity::Placement;
+use super::taken_sectors::Reservations;
 use crate::bio::{Bio, Splice};
 use crate::driver::OpenError;
+use crate::experiments::Placement;
 use crate::request::RequestList;
 use crate::statistics::{QueueLatencies, QueueReport, Statistics};
 use crate::units::{Limits, Sector};
@@ -46,7 +46,7 @@ pub trait RequestQueue: Send + Sync {
     /// all have been answered.
     fn close(&self);
 
-    /// Says where requests are started and answered from now on.
+    /// For [experiments](crate::experiments): says where requests are started and answered from now on.
     fn set_placement(&self, placement: &Placement);
 
     /// Its sectors that have a [holder](crate::Reserved).

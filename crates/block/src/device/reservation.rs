@@ -9,11 +9,11 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex};
 use smallvec::SmallVec;
 
-use super::block_device::{BlockDevice, Layer};
+use super::block_device::{BlockDevice, Layer, Part};
 use super::request_queue::RequestQueue;
+use super::taken_sectors::overlap;
 use crate::driver::{Holder, Taken};
 use crate::units::Sector;
 
@@ -76,50 +76,6 @@ impl Drop for Right {
             leaf.reservations().give_back(sectors);
         }
     }
-}
-
-/// The sectors of a leaf that have a holder.
-#[derive(Debug, Default)]
-pub struct Reservations {
-    taken: Mutex<Vec<Range<Sector>>>,
-    freed: Condvar,
-}
-
-impl Reservations {
-    /// Takes `sectors`, if they are free before `until`.
-    fn take(&self, sectors: Range<Sector>, until: Instant) -> bool {
-        let mut taken = self.taken.lock();
-        while taken.iter().any(|other| overlap(other, &sectors)) {
-            if self.freed.wait_until(&mut taken, until).timed_out() {
-                return false;
-            }
-        }
-        taken.push(sectors);
-        true
-    }
-
-    fn give_back(&self, sectors: &Range<Sector>) {
-        let mut taken = self.taken.lock();
-        // They do not overlap, so this is the one.
-        if let Some(index) = taken.iter().position(|other| other == sectors) {
-            taken.swap_remove(index);
-        }
-        self.freed.notify_all();
-    }
-}
-
-fn overlap(one: &Range<Sector>, other: &Range<Sector>) -> bool {
-    one.start < other.end && other.start < one.end
-}
-
-/// Sectors of a device that are sectors of a device above it.
-pub struct Part<'d> {
-    /// The device below.
-    pub device: &'d dyn BlockDevice,
-    /// Its sectors.
-    pub sectors: Range<Sector>,
-    /// Whether the device above ever writes them.
-    pub is_written: bool,
 }
 
 /// Sectors of a leaf that are sectors of a device above it.

@@ -5,7 +5,7 @@ use crate::bio::{Bio, BlockError};
 use crate::device::{BlockDevice, route};
 use crate::memory::Buffer;
 use crate::request::{Request, RequestList};
-use crate::threads::{held, own_queues};
+use crate::threads::{own_queues, plugged};
 use crate::units::Sector;
 
 /// Submits one bio without staging it.
@@ -21,7 +21,7 @@ pub(crate) fn submit_directly(device: &dyn BlockDevice, bio: Bio) {
 
 /// Submits one bio, past any plug but after what the plugs of this thread hold, and waits.
 fn submit_and_wait(device: &dyn BlockDevice, bio: Bio) -> Result<Buffer, BlockError> {
-    held::send();
+    plugged::send();
     let (bio, waiter) = bio.immediate().waited();
     own_queues::defer(|| submit_directly(device, bio));
     waiter.wait().into_buffer()

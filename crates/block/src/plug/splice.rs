@@ -6,7 +6,7 @@ use std::fs::File;
 use super::screen::screen;
 use crate::bio::{Bio, BlockError, Splice};
 use crate::device::{BlockDevice, Layer};
-use crate::threads::held;
+use crate::threads::plugged;
 use crate::units::Sector;
 
 /// The place to which [`splice_at`] would have `length` bytes moved from `sector` on, if the device took them
@@ -36,7 +36,7 @@ pub fn splice_at(
     splice: &mut Splice<'_>,
 ) -> Option<Result<(), BlockError>> {
     let Layer::Leaf(queue) = device.layer() else { return None };
-    held::send();
+    plugged::send();
     let (bio, waiter) = Bio::write_elsewhere(sector, length).waited();
     let Some(bio) = screen(bio, device) else { return Some(waiter.wait().result) };
     queue.splice(bio, splice).then(|| waiter.wait().result)

@@ -12,7 +12,7 @@ use crate::affinity::Stamp;
 use crate::bio::{Bio, Operation, Reason};
 use crate::device::{BlockDevice, Layer, RequestQueue, route};
 use crate::request::{Request, RequestList};
-use crate::threads::held;
+use crate::threads::plugged;
 use crate::units::SECTOR_SIZE;
 
 /// A handle to this thread's staged bios for one device. The last handle to go flushes.
@@ -73,7 +73,7 @@ impl Plug {
             let staging = Staging { device: Arc::clone(device), threshold, staged, hints };
             let staging = Rc::new(staging);
             active.push(Rc::downgrade(&staging));
-            held::send_by(flush_thread);
+            plugged::send_by(flush_thread);
             Self { staging }
         })
     }

@@ -15,4 +15,4 @@ mod leaf;
 mod options;
 
 pub use leaf::{Frozen, Leaf};
-pub use options::{Drive, OverlapOrder, QueueOptions};
+pub use options::{Drive, QueueOptions};

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::affinity::CpuSet;
+use crate::experiments::OverlapOrder;
 
 /// How a leaf queues, orders and drives its requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub struct QueueOptions {
     /// Bytes of requests that may wait for a thread of the queue before submitting blocks. One
     /// request may always wait, of any size.
     pub queue_bytes: u64,
-    /// Whether requests that overlap keep their order.
+    /// Whether requests that overlap keep their order: only experiments leave it to submitters.
     pub order: OverlapOrder,
     /// How long a request may be in the driver, however its queue is driven. Then its bios are
     /// answered with [`Reason::TimedOut`](crate::Reason::TimedOut), by a thread that the device has
@@ -33,10 +34,10 @@ pub struct QueueOptions {
     /// if they only wait (but see [`Drive::Inline`]): they could not be answered while they are
     /// stuck there.
     ///
-    /// A late request may still be carried out at any time, so the driver keeps its resources until
+    /// A request that timed out may still be carried out at any time, so the driver keeps its resources until
     /// it hands the request in, or drops it. These are the memory, so a read completes without its
     /// buffer; the tag, so no other request gets it; and the place in the order of overlapping
-    /// requests (with [`OverlapOrder::LeftToSubmitters`] a late write can overwrite newer data).
+    /// requests (with [`OverlapOrder::LeftToSubmitters`] such a write can overwrite newer data).
     /// Its result is ignored then.
     ///
     /// A request that waits for a tag or for others has no limit as long as these are done in time.
@@ -67,20 +68,10 @@ impl Default for QueueOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Drive {
     /// None: the driver does each request in the thread that submits it, before submitting
-    /// returns. For drivers that can ([`Driver::execute`](crate::Driver::execute)).
+    /// returns. For drivers that can ([`Driver::execute`](crate::Driver::execute)), such as that of
+    /// memory.
     Inline,
     /// So many threads for each hardware queue. One is right for a driver queue that works on many
     /// requests at a time, several for one that blocks its thread with each.
     Threads(usize),
-}
-
-/// The treatment of requests that overlap while one of them, which modifies, is not finished.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OverlapOrder {
-    /// They take effect in the order of their submission; a flush waits for the requests submitted
-    /// before it.
-    Kept,
-    /// Submitters see to it that there are none, and that what a flush must cover is complete. No
-    /// state is shared between hardware queues then.
-    LeftToSubmitters,
 }

@@ -16,7 +16,7 @@ use std::time::Instant;
 use super::alarm::Alarm;
 use super::own_queue::WaitLimit;
 use super::sync::{AtomicUsize, Mutex, Ordering, fence};
-use super::{held, own_queues};
+use super::{own_queues, plugged};
 
 /// Something that threads wait for.
 #[derive(Debug)]
@@ -68,14 +68,14 @@ impl Event {
     /// The same for a caller of this crate: sends what the plugs of the thread hold before it
     /// sleeps, each time, since callbacks that ran meanwhile may have staged more.
     pub(crate) fn wait_unplugged<T>(&self, mut ready: impl FnMut() -> Option<T>) -> T {
-        own_queues::defer(held::send);
+        own_queues::defer(plugged::send);
         let value = ready().unwrap_or_else(|| {
             let alarm = Alarm::current();
             loop {
                 if let Some(value) = self.sleep_until(&alarm, &mut ready) {
                     return value;
                 }
-                own_queues::defer(held::send);
+                own_queues::defer(plugged::send);
             }
         });
         own_queues::send_deferred();

@@ -4,9 +4,9 @@
 mod alarm;
 pub(crate) mod clock;
 mod event;
-pub(crate) mod held;
 mod own_queue;
 pub(crate) mod own_queues;
+pub(crate) mod plugged;
 mod push_list;
 pub(crate) mod role;
 mod several;

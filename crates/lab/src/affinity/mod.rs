@@ -11,6 +11,7 @@
 //! interrupts).
 
 mod application;
+mod bench;
 pub(crate) mod chapter;
 pub(crate) mod figure;
 mod load;
@@ -31,7 +32,7 @@ use crate::measure::cpus::usable_cpus;
 use crate::measure::rate::{Rate, Window};
 use crate::options::RunOptions;
 use crate::outcome::Outcome;
-use application::{Bench, Measured};
+use bench::{Bench, Measured};
 use load::Load;
 
 /// Which variants.

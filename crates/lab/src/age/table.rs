@@ -2,7 +2,6 @@
 
 use super::AgeOutcome;
 use crate::report::blocks::Blocks;
-use crate::report::tables::write_histogram;
 
 /// Writes what each ageing left.
 pub(crate) fn write(outcomes: &[&AgeOutcome], blocks: &mut Blocks) {
@@ -13,6 +12,6 @@ pub(crate) fn write(outcomes: &[&AgeOutcome], blocks: &mut Blocks) {
             "{kept} extents kept, {refused} wanted but in use; {free_blocks} blocks free in \
              {free_extents} extents, {mean:.1} on average, the longest {longest}"
         ));
-        write_histogram(&one.free, *free_extents, blocks);
+        blocks.histogram(&one.free, *free_extents);
     }
 }

@@ -4,7 +4,6 @@
 use super::outcome::{AllocOutcome, LayoutFigures, OperationTimes, SearchOutcome};
 use crate::report::blocks::{Blocks, Table};
 use crate::report::number::{percent, thousands};
-use crate::report::tables::write_histogram;
 
 /// Writes each run as the source has it, and all of them side by side at the end.
 pub(crate) fn write(outcomes: &[&AllocOutcome], blocks: &mut Blocks) {
@@ -54,7 +53,7 @@ fn write_layout(layout: &LayoutFigures, blocks: &mut Blocks) {
     blocks.line(format!("actual {actual}, ideal {ideal}, fragmentation factor {factor:.2}%"));
     let average = *actual as f64 / (*inodes).max(1) as f64;
     blocks.line(format!("Files on this filesystem average {average:.2} extents per file"));
-    write_histogram(&layout.distances, *actual, blocks);
+    blocks.histogram(&layout.distances, *actual);
 }
 
 fn write_comparison(outcomes: &[&AllocOutcome], blocks: &mut Blocks) {

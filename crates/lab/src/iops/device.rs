@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use undercroft_block::experiments::OverlapOrder;
 use undercroft_block::{
     BUFFER_ALIGNMENT, BlockDevice, BufferPool, Drive, Engine, FileDevice, FileOptions, Leaf,
-    MemoryDevice, NullOptions, OverlapOrder, QueueOptions,
+    MemoryDevice, NullOptions, QueueOptions,
 };
 
 use super::variant::{DriverName, Variant};

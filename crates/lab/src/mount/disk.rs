@@ -8,9 +8,10 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use rustix::fs::FallocateFlags;
 use rustix::process::{getegid, geteuid};
+use undercroft_block::experiments::{CompletionPlace, Placement, QueuePlace, Redirect, RqAffinity};
 use undercroft_block::{
-    BlockDevice, CompletionPlace, CpuSet, Drive, Engine, FileDevice, FileOptions, Placement,
-    QueueOptions, QueuePlace, Redirect, RqAffinity, SECTOR_SIZE, Statistics,
+    BlockDevice, CpuSet, Drive, Engine, FileDevice, FileOptions, QueueOptions, SECTOR_SIZE,
+    Statistics,
 };
 use undercroft_fs::{FileSystem, OpenOptions};
 use undercroft_fuse::{InUse, Log, Mount, Settings, Target, UnmountFailure};

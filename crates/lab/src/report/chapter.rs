@@ -1,10 +1,9 @@
-//! Chapters of the report: an experiment each, published beside measured.
+//! A chapter of the report: an experiment, published beside measured.
 
 use crate::outcome::Outcome;
 use crate::record::Record;
 use crate::report::blocks::Blocks;
 use crate::statistics::{Estimate, Rule, Verdict};
-use crate::{affinity, alloc, fsync, iops, meta, mount, tags, unplug};
 
 /// One experiment.
 pub(crate) struct Chapter<'a> {
@@ -39,27 +38,6 @@ impl Finding {
     pub(crate) fn verdict(&self) -> Verdict {
         self.rule.judge_all(self.measured.iter().map(|(_, estimate)| estimate))
     }
-}
-
-/// All chapters on `records`, in the order of the report.
-pub(crate) fn all(records: &[Record]) -> Vec<Chapter<'_>> {
-    vec![
-        tags::chapters::depth(records),
-        tags::chapters::shared(records),
-        tags::chapters::herd(records),
-        tags::chapters::variability(records),
-        tags::chapters::fairness(records),
-        unplug::chapter::chapter(records),
-        affinity::chapter::large(records),
-        affinity::chapter::cached(records),
-        mount::chapter::chapter(records),
-        alloc::chapter::clean(records),
-        alloc::chapter::random(records),
-        alloc::chapter::single(records),
-        fsync::chapter::chapter(records),
-        meta::chapter::chapter(records),
-        iops::chapter::chapter(records),
-    ]
 }
 
 /// The records that are wanted, of the newest session that has any: variants in it took turns.

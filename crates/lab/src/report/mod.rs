@@ -2,7 +2,9 @@
 
 pub(crate) mod blocks;
 pub(crate) mod chapter;
+pub(crate) mod chapters;
 pub(crate) mod comparison;
+pub(crate) mod figures;
 pub(crate) mod number;
 pub(crate) mod page;
 pub(crate) mod plot;

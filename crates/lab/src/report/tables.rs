@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 
-use crate::measure::histogram::Line;
 use crate::outcome::Outcome;
 use crate::record::{Record, Session, sections};
 use crate::report::blocks::Blocks;
@@ -60,16 +59,6 @@ pub(crate) fn add_section(section: &[Record], blocks: &mut Blocks) {
         Outcome::Calibration(_) => {
             calibration::table::write(&select(section, Outcome::calibration), blocks);
         }
-    }
-}
-
-/// A histogram in the columns of the source.
-pub(crate) fn write_histogram(lines: &[Line], total: u64, blocks: &mut Blocks) {
-    blocks
-        .line(format!("{:>8} {:>8} {:>8} {:>12} {:>6}", "from", "to", "extents", "blocks", "pct"));
-    for Line { from, to, count, blocks: sum } in lines {
-        let percent = *count as f64 * 100.0 / total.max(1) as f64;
-        blocks.line(format!("{from:>8} {to:>8} {count:>8} {sum:>12} {percent:>6.2}"));
     }
 }
 

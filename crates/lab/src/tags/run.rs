@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use undercroft_tags::{Statistics, TagSet, User, WakePolicy};
+use undercroft_tags::experiments::WakePolicy;
+use undercroft_tags::{Statistics, TagSet, User};
 
 use super::device::{Device, Owner, Service};
 use super::outcome::{PolicyName, Waiters};
@@ -105,7 +106,7 @@ impl Setup {
             PolicyName::WakeOne => builder.policy(WakePolicy::WakeOne),
             PolicyName::WakeAll => builder.policy(WakePolicy::WakeAll),
         };
-        builder.build().expect("cases have from one to some hundred tags and no shallow limit")
+        builder.build().expect("cases have from one to some hundred tags")
     }
 
     /// What each worker does; `owners` says how many owners a worker of a class has.

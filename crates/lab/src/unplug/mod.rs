@@ -21,8 +21,9 @@ pub(crate) mod table;
 use std::sync::Arc;
 use std::time::Duration;
 
+use undercroft_block::experiments::OverlapOrder;
 use undercroft_block::stack::Linear;
-use undercroft_block::{BlockDevice, Drive, Leaf, NullOptions, OverlapOrder, QueueOptions};
+use undercroft_block::{BlockDevice, Drive, Leaf, NullOptions, QueueOptions};
 
 pub use outcome::{UnplugOutcome, Variant};
 

@@ -45,7 +45,6 @@ pub struct Caller {
     first: u32,
     /// No limits and no other users: the short way.
     plain: bool,
-    round_robin: bool,
     /// Gets from the bitmap since the last time that there was no tag.
     calm: u32,
     demand: Demand,
@@ -75,7 +74,6 @@ impl Caller {
             hint: 0,
             first: set.reserved(),
             plain: false,
-            round_robin: set.is_round_robin(),
             calm: 0,
             demand,
             next_queue: before as usize % pool.queues().len(),
@@ -121,33 +119,6 @@ impl Caller {
         Ok(self)
     }
 
-    /// Limits how deep into the whole set this caller reaches: with `Some(n)` it gets a tag only while
-    /// one of `n` is free, which are spread over the words. Schedulers hold back asynchronous requests
-    /// this way. `None` removes the limit.
-    ///
-    /// # Errors
-    /// A limit of zero, above the depth, below the declared
-    /// [`min_shallow_depth`](crate::Builder::min_shallow_depth) or without such a declaration; any
-    /// limit for a reserved caller.
-    pub fn set_shallow_limit(&mut self, limit: Option<u32>) -> Result<(), ConfigError> {
-        if let Some(limit) = limit {
-            let depth = self.pool.bitmap().depth();
-            if limit == 0 || limit > depth {
-                return Err(ConfigError::ShallowOutOfRange { limit, depth });
-            }
-            match self.pool.rule().min_shallow {
-                Some(least) if limit >= least => {}
-                least => {
-                    let least = least.unwrap_or(depth);
-                    return Err(ConfigError::ShallowNotDeclared { limit, least });
-                }
-            }
-        }
-        self.demand.shallow = limit;
-        self.choose_way();
-        Ok(())
-    }
-
     /// Puts the tag in the tag cache, if there is one, into the bitmap.
     fn empty_tag_cache(&self) {
         if let Some(bit) = self.tag_cache.take() {
@@ -171,7 +142,7 @@ impl Caller {
     /// A bit of the pool becomes the caller's tag.
     #[inline(always)]
     fn hand_out(&self, bit: u32) -> Tag {
-        self.pool.held().hand_out(bit);
+        self.pool.hold_check().hand_out(bit);
         self.counts.gets.add(1);
         Tag::new(self.first + bit, self.set.id())
     }
@@ -197,9 +168,9 @@ impl Caller {
     /// Looks at every word, beginning with the hint's.
     #[inline(never)]
     fn search(&mut self) -> Option<Tag> {
-        let mut found = self.pool.find(self.demand, self.hint, self.round_robin);
+        let mut found = self.pool.find(self.demand, self.hint);
         if found.is_none() && self.pool.close_gate() {
-            found = self.pool.find(self.demand, self.hint, self.round_robin);
+            found = self.pool.find(self.demand, self.hint);
         }
         let Some(bit) = found else {
             self.calm = 0;
@@ -230,7 +201,7 @@ impl Caller {
         if mask != 0 {
             for place in 0..64 {
                 if cfg!(debug_assertions) && mask >> place & 1 == 1 {
-                    self.pool.held().hand_out(base + place);
+                    self.pool.hold_check().hand_out(base + place);
                 }
             }
             self.hint = base + (63 - mask.leading_zeros()) + 1;
@@ -247,13 +218,11 @@ impl Caller {
     pub fn put(&mut self, tag: Tag) {
         // A tag of the other pool makes a hint that is out of range; that counts as none.
         let bit = tag.number().wrapping_sub(self.first);
-        if !self.round_robin {
-            self.hint = bit;
-        }
+        self.hint = bit;
         match self.words.get((bit >> self.shift) as usize) {
             Some(word) if self.plain => {
                 tag.check_set(self.set.id());
-                self.pool.held().take_back(bit, tag.number());
+                self.pool.hold_check().take_back(bit, tag.number());
                 if self.tag_cache.keep(bit, self.pool.gate()).is_err() {
                     word.clear(1 << (bit & self.within));
                     self.pool.look_for_waiters(1);

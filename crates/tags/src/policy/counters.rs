@@ -53,7 +53,7 @@ use crate::sync::{self, AtomicU64, Ordering};
 /// ever reset, so a put in the middle of another one (on the same thread, too) finds nothing half
 /// done.
 #[derive(Debug)]
-pub(super) struct Counters {
+pub(crate) struct Counters {
     /// Tags put while a caller waited.
     completions: AtomicU64,
     /// Wake-ups granted for them, or spared.
@@ -63,7 +63,7 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    pub(super) fn new(at_once: u32) -> Self {
+    pub(crate) fn new(at_once: u32) -> Self {
         Self { completions: AtomicU64::new(0), granted: AtomicU64::new(0), at_once }
     }
 

@@ -6,23 +6,7 @@
 //! these puts make up enough batches for all queues. The argument for [`counters`] is there.
 
 mod counters;
-mod cyclic;
-mod one_or_all;
-mod wake_policy;
 mod wakes;
 
-pub use wake_policy::WakePolicy;
+pub(crate) use counters::Counters;
 pub(crate) use wakes::{Policy, Wakes};
-
-impl WakePolicy {
-    /// The policy for a set with this many wait queues, this batch at first, and so many threads that
-    /// can run at once.
-    pub(crate) fn make(self, queues: usize, batch: u32, threads: u32) -> Box<dyn Policy> {
-        match self {
-            Self::Counters => Box::new(counters::Counters::new(threads)),
-            Self::CyclicBatches => Box::new(cyclic::CyclicBatches::new(queues, batch)),
-            Self::WakeOne => Box::new(one_or_all::WakeOne),
-            Self::WakeAll => Box::new(one_or_all::WakeAll),
-        }
-    }
-}

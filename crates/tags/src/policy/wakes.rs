@@ -10,6 +10,12 @@ pub(crate) trait Policy: fmt::Debug + Send + Sync {
     /// `freed` tags were put, at least one, and a caller waited.
     fn freed(&self, wakes: &Wakes<'_>, freed: u32);
 
+    /// The largest batch that still wakes all waiters when a waiter can count on `usable` puts. One
+    /// batch suffices if it goes to any waiters, in any queue.
+    fn most_batch(&self, usable: u32) -> u32 {
+        usable
+    }
+
     /// A waiter has a tag and waits no more, and another caller waits.
     fn look_again(&self, _wakes: &Wakes<'_>) {}
 }

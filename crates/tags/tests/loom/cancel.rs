@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use loom::thread;
-use undercroft_tags::WakePolicy;
+use undercroft_tags::experiments::WakePolicy;
 
 use crate::{Holders, model, small};
 

@@ -1,7 +1,8 @@
 //! Resizes and batches while others wait.
 
 use loom::thread;
-use undercroft_tags::{TagSet, WakePolicy};
+use undercroft_tags::TagSet;
+use undercroft_tags::experiments::WakePolicy;
 
 use crate::{EVERY, Holders, model};
 

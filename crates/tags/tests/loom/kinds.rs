@@ -8,7 +8,8 @@ use std::task::{Context, Poll, Waker};
 use loom::future::block_on;
 use loom::sync::Notify;
 use loom::thread;
-use undercroft_tags::{Attempt, WakePolicy};
+use undercroft_tags::Attempt;
+use undercroft_tags::experiments::WakePolicy;
 
 use crate::{EVERY, Holders, model, small};
 

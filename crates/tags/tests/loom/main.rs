@@ -18,7 +18,8 @@ mod threads;
 use std::sync::Arc;
 
 use loom::sync::atomic::{AtomicUsize, Ordering};
-use undercroft_tags::{Builder, Tag, TagSet, WakePolicy};
+use undercroft_tags::experiments::WakePolicy;
+use undercroft_tags::{Builder, Tag, TagSet};
 
 /// Policies under which no waiter may be lost.
 const POLICIES: [WakePolicy; 4] =

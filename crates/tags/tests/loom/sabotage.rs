@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use loom::thread;
-use undercroft_tags::WakePolicy;
+use undercroft_tags::experiments::WakePolicy;
 use undercroft_tags::sync::sabotage::{Part, leave_out};
 
 use crate::{kinds, model, small, tag_caches, threads};

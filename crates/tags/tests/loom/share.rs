@@ -1,4 +1,4 @@
-//! Waiters with limits: users of a shared set, shallow callers.
+//! Waiters with limits: users of a shared set.
 
 use loom::thread;
 use undercroft_tags::TagSet;
@@ -56,34 +56,6 @@ fn an_idle_user_leaves_its_share() {
         for tag in tags {
             set.put(tag);
         }
-        assert_eq!((set.in_use(), set.waiting()), (0, 0));
-    });
-}
-
-/// A shallow waiter first in the queue cannot use the tag that is put: the deep one gets it.
-#[test]
-fn a_wake_up_goes_to_a_waiter_that_can_use_it() {
-    model(3, || {
-        let set = TagSet::builder(3).min_shallow_depth(1).wait_queues(1).build().unwrap();
-        let mut holder = set.caller();
-        let tags: Vec<_> = std::iter::from_fn(|| holder.try_get()).collect();
-        let mut shallow = set.caller();
-        shallow.set_shallow_limit(Some(1)).unwrap();
-        let mut deep = set.caller();
-        let first = thread::spawn(move || {
-            let tag = shallow.get_blocking();
-            assert_eq!(tag.number(), 0);
-            shallow.put(tag);
-        });
-        let second = thread::spawn(move || {
-            let tag = deep.get_blocking();
-            deep.put(tag);
-        });
-        set.put(tags[2]);
-        second.join().unwrap();
-        set.put(tags[0]);
-        first.join().unwrap();
-        set.put(tags[1]);
         assert_eq!((set.in_use(), set.waiting()), (0, 0));
     });
 }

@@ -1,7 +1,7 @@
 //! Threads that get, sleep, and put.
 
 use loom::thread;
-use undercroft_tags::WakePolicy;
+use undercroft_tags::experiments::WakePolicy;
 
 use crate::{EVERY, Holders, POLICIES, model, small, with_queues};
 

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use shuttle::{check_pct, check_random, future, thread};
-use undercroft_tags::{Attempt, CallbackWait, Tag, TagSet, WakePolicy};
+use undercroft_tags::experiments::WakePolicy;
+use undercroft_tags::{Attempt, CallbackWait, Tag, TagSet};
 
 const POLICIES: [WakePolicy; 4] =
     [WakePolicy::Counters, WakePolicy::CyclicBatches, WakePolicy::WakeOne, WakePolicy::WakeAll];
@@ -224,13 +225,12 @@ fn no_tag_is_left_beside_a_sleeper() {
     }
 }
 
-/// Two users and a shallow caller on one set.
+/// Two users and reserved callers on one set.
 fn limited(policy: WakePolicy) {
     let set = TagSet::builder(8)
         .policy(policy)
         .threads_at_once(1)
         .fair_sharing(true)
-        .min_shallow_depth(2)
         .reserved(1)
         .build()
         .unwrap();
@@ -243,9 +243,6 @@ fn limited(policy: WakePolicy) {
                     0 | 1 => set.caller().for_reserved().unwrap(),
                     _ => user.caller(),
                 };
-                if worker > 8 {
-                    caller.set_shallow_limit(Some(2)).unwrap();
-                }
                 for _ in 0..2 {
                     let tag = caller.get_blocking();
                     thread::yield_now();
@@ -265,7 +262,7 @@ fn limited(policy: WakePolicy) {
 }
 
 #[test]
-fn users_shallow_and_reserved_callers() {
+fn users_and_reserved_callers() {
     for policy in POLICIES {
         check(300, move || limited(policy));
     }

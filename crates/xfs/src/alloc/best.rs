@@ -3,9 +3,9 @@
 //! Order of attempts: docs/algorithms/choice-of-group.md#attempts-for-file-data; at the end of a
 //! file on striped storage, docs/algorithms/file-mapping.md#targets.
 
+use super::experiment;
 use super::groups;
 use super::mode::{Mode, allocate_in_group};
-use super::experiment;
 use crate::error::Error;
 use crate::group::max_usable;
 use crate::space::{Allocation, Request};

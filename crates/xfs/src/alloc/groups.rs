@@ -6,8 +6,8 @@
 //! its group waits for the target's in the first. The first group that accepts the request decides: if
 //! it has nothing that fits after all, the caller asks for less.
 
-use super::mode::{self, Mode};
 use super::experiment;
+use super::mode::{self, Mode};
 use crate::error::Error;
 use crate::space::{Allocation, Request};
 use crate::trans::Transaction;

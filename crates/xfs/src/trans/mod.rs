@@ -212,7 +212,9 @@ impl<'v> Transaction<'v> {
     /// The result of a step. The reason of its failure is kept for the case that the transaction is
     /// dropped for it.
     fn heard<T>(&self, result: Result<T, Error>) -> Result<T, Error> {
-        if self.changed && let Err(error) = &result {
+        if self.changed
+            && let Err(error) = &result
+        {
             self.failure.get_or_init(|| chain(error));
         }
         result
@@ -327,7 +329,9 @@ impl<'v> Transaction<'v> {
         let result = work(self, guard.state());
         self.keep_group(ag, guard);
         let result = self.heard(result);
-        if let Err(error) = &result && error.is_damage() {
+        if let Err(error) = &result
+            && error.is_damage()
+        {
             let what = format!("damage was found in allocation group {ag}: {}", chain(error));
             self.volume.poison(&what);
         }

@@ -21,6 +21,7 @@ use crate::busy::BusyExtents;
 use crate::cache::{BufferAddress, BufferRef, Cache};
 use crate::changes::Changes;
 use crate::error::Error;
+use crate::experiments::NearSearch;
 use crate::format::{
     AllocRecord, BufferKind, Counters, HeightLimit, Superblock, TreeGeometry, TreeHeights, TreeKind,
 };
@@ -30,7 +31,6 @@ use crate::inode::{DirtyFiles, InodeGuard, InodeState, InodeTable, place};
 use crate::log::{Journal, LogSpace, RecoveryReport};
 use crate::poison::Poison;
 use crate::rank;
-use crate::experiments::NearSearch;
 use crate::space::{FreeSpace, Pool, Reservation};
 use crate::units::{AgBlock, AgNumber, FsBlock, InodeNumber};
 use crossbeam_utils::CachePadded;

@@ -1,14 +1,14 @@
 //! A regular file or a block device, through the page cache or with direct I/O.
 //!
 //! Two engines move the bytes, with the same results: [`threads`] with blocking system calls, and
-//! [`uring`] with io_uring. For bulk writes and servers [`mixed`] uses both. A request that its
+//! [`uring`] with io_uring. For bulk writes and servers [`buffered_and_direct`] uses both. A request that its
 //! submitter does nothing but wait for (a read of metadata) is served in the submitting thread by
 //! both, which saves two changes of threads.
 
+mod buffered_and_direct;
 mod clone_range;
 mod engine;
 mod exclusive;
-mod mixed;
 mod open;
 mod page_cache;
 mod threads;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 pub use engine::{Engine, Fallback, announce_fallback};
 pub use exclusive::{Exclusive, Unchanging, mounted_at};
 
-use mixed::MixedDriver;
+use buffered_and_direct::BufferedAndDirect;
 use open::OpenFile;
 use threads::ThreadsDriver;
 use uring::UringDriver;
@@ -141,9 +141,9 @@ impl FileDevice {
                 if !options.direct && !options.read_only =>
             {
                 let (driver, threads) = match options.engine {
-                    Engine::Mixed => (MixedDriver::copying(&file), 1),
+                    Engine::Mixed => (BufferedAndDirect::copying(&file), 1),
                     Engine::Around if options.threads > 0 => {
-                        (MixedDriver::lending(&file), options.threads)
+                        (BufferedAndDirect::lending(&file), options.threads)
                     }
                     _ => (None, 0),
                 };
@@ -185,7 +185,7 @@ impl FileDevice {
     }
 
     fn on_both(
-        driver: MixedDriver,
+        driver: BufferedAndDirect,
         threads: usize,
         options: &FileOptions,
     ) -> Result<Started, OpenError> {

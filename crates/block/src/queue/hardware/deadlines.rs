@@ -3,11 +3,11 @@
 //! Where requests have a time limit, the receivers of their bios do not travel with them. They stay
 //! here, and the request goes to the driver with its memory alone. The first of two gives the
 //! answer: the driver, when it ends the request, or the limit. After the limit the request is
-//! *late*: the driver keeps its tag and its memory until it lets go of it, and its result is
+//! *timed out*: the driver keeps its tag and its memory until it lets go of it, and its result is
 //! ignored.
 //!
 //! A request that waits, for a tag or for others that overlap, has no limit as long as the driver
-//! keeps to it: it waits for requests that end. While any request of the leaf is late, those that
+//! keeps to it: it waits for requests that end. While any request of the leaf has timed out, those that
 //! wait have the same limit, from their submission on, since they may wait for one that never ends.
 //! Those answered that way are *withdrawn*: never started, and dropped where they wait.
 
@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 use undercroft_tags::Tag;
 
-use super::lookout::Lookout;
+use super::watchdog_wait::WatchdogWait;
 use crate::bio::{Bio, Reason};
 use crate::driver::Completions;
 use crate::request::{Receivers, Request, RequestList};
@@ -31,13 +31,13 @@ pub(crate) struct Deadlines {
     /// In nanoseconds.
     limit: u64,
     state: Mutex<State>,
-    /// Requests that are late and were not let go; changed under the lock.
-    late: AtomicUsize,
+    /// Requests that timed out and were not let go; changed under the lock.
+    timed_out: AtomicUsize,
     /// Requests that are withdrawn and were not dropped; changed under the lock.
     withdrawn: AtomicUsize,
-    /// Requests that were late so far; changed under the lock.
+    /// Requests that timed out so far; changed under the lock.
     news: AtomicU64,
-    lookout: Arc<Lookout>,
+    watchdog_wait: Arc<WatchdogWait>,
 }
 
 #[derive(Default)]
@@ -65,8 +65,8 @@ enum Phase {
     Waiting,
     /// In the driver since that time, with that tag if it has one.
     Started { at: u64, tag: Option<u32> },
-    /// Answered at its limit, in the driver; `news` counts the late ones before it.
-    Late { tag: Option<u32>, news: u64 },
+    /// Answered at its limit, in the driver; `news` counts those before it.
+    TimedOut { tag: Option<u32>, news: u64 },
     /// Answered at its limit, not started.
     Withdrawn,
 }
@@ -91,14 +91,14 @@ impl Expired {
 }
 
 impl Deadlines {
-    pub(crate) fn new(limit: Duration, lookout: &Arc<Lookout>) -> Self {
+    pub(crate) fn new(limit: Duration, watchdog_wait: &Arc<WatchdogWait>) -> Self {
         Self {
             limit: u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX),
             state: Mutex::default(),
-            late: AtomicUsize::new(0),
+            timed_out: AtomicUsize::new(0),
             withdrawn: AtomicUsize::new(0),
             news: AtomicU64::new(0),
-            lookout: Arc::clone(lookout),
+            watchdog_wait: Arc::clone(watchdog_wait),
         }
     }
 
@@ -114,7 +114,7 @@ impl Deadlines {
             request.inner.deadline = state.put(slot);
         }
         drop(state);
-        self.lookout.tell();
+        self.watchdog_wait.tell();
     }
 
     /// Records that `requests` go to the driver now.
@@ -128,14 +128,14 @@ impl Deadlines {
             if slot.phase == Phase::Withdrawn {
                 // Since it was last looked at; it is sent all the same.
                 self.withdrawn.fetch_sub(1, Ordering::Relaxed);
-                slot.phase = self.count_late(tag);
+                slot.phase = self.count_timed_out(tag);
                 continue;
             }
             slot.phase = Phase::Started { at, tag };
             state.started.push_back((at, number));
         }
         drop(state);
-        self.lookout.tell();
+        self.watchdog_wait.tell();
     }
 
     /// Records that the driver gave `request` back untouched.
@@ -153,7 +153,7 @@ impl Deadlines {
         let is_answered = |request: &mut Request| {
             let slot = state.take(request.inner.deadline);
             match slot.phase {
-                Phase::Late { .. } => self.late.fetch_sub(1, Ordering::Relaxed),
+                Phase::TimedOut { .. } => self.timed_out.fetch_sub(1, Ordering::Relaxed),
                 Phase::Withdrawn => self.withdrawn.fetch_sub(1, Ordering::Relaxed),
                 Phase::Free | Phase::Waiting | Phase::Started { .. } => {
                     request.give_receivers(slot.receivers);
@@ -168,13 +168,13 @@ impl Deadlines {
     /// Whether `request` was answered at its limit.
     pub(crate) fn is_answered(&self, request: &Request) -> bool {
         let phase = self.state.lock().slots[request.inner.deadline as usize].phase;
-        matches!(phase, Phase::Late { .. } | Phase::Withdrawn)
+        matches!(phase, Phase::TimedOut { .. } | Phase::Withdrawn)
     }
 
     /// Moves requests that were answered from `waiting` to `completions`, to be dropped.
     pub(crate) fn sort_out(&self, waiting: &mut RequestList, completions: &mut Completions) {
         let is_none = |count: &AtomicUsize| count.load(Ordering::Relaxed) == 0;
-        if waiting.is_empty() || (is_none(&self.withdrawn) && is_none(&self.late)) {
+        if waiting.is_empty() || (is_none(&self.withdrawn) && is_none(&self.timed_out)) {
             return;
         }
         let out = |request| completions.push(request, Err(Reason::TimedOut.into()));
@@ -182,8 +182,8 @@ impl Deadlines {
     }
 
     /// Requests that were answered at their limit and that the driver has not let go.
-    pub(crate) fn late(&self) -> usize {
-        self.late.load(Ordering::Relaxed)
+    pub(crate) fn timed_out(&self) -> usize {
+        self.timed_out.load(Ordering::Relaxed)
     }
 
     /// Whether a request waits that was answered at its limit.
@@ -193,24 +193,24 @@ impl Deadlines {
         self.withdrawn.load(Ordering::Relaxed) > 0
     }
 
-    /// Whether more requests were late so far than `seen`.
-    pub(crate) fn has_late_since(&self, seen: u64) -> bool {
+    /// Whether more requests timed out so far than `seen`.
+    pub(crate) fn has_timed_out_since(&self, seen: u64) -> bool {
         self.news.load(Ordering::Acquire) != seen
     }
 
-    /// The tags of the requests that are late beyond the first `seen`, which counts all afterwards.
-    pub(crate) fn late_since(&self, seen: &mut u64) -> SmallVec<[u32; 8]> {
+    /// The tags of the requests that timed out beyond the first `seen`, which counts all afterwards.
+    pub(crate) fn timed_out_since(&self, seen: &mut u64) -> SmallVec<[u32; 8]> {
         let known = *seen;
-        if !self.has_late_since(known) {
+        if !self.has_timed_out_since(known) {
             return SmallVec::new();
         }
         let state = self.state.lock();
         *seen = self.news.load(Ordering::Relaxed);
-        let late = state.slots.iter().filter_map(|slot| match slot.phase {
-            Phase::Late { tag, news } if news >= known => tag,
+        let timed_out = state.slots.iter().filter_map(|slot| match slot.phase {
+            Phase::TimedOut { tag, news } if news >= known => tag,
             _ => None,
         });
-        late.collect()
+        timed_out.collect()
     }
 
     /// Takes the receivers of requests that have been in the driver for the time of the limit.
@@ -223,17 +223,17 @@ impl Deadlines {
             state.started.pop_front();
             let slot = &mut state.slots[number as usize];
             if let Phase::Started { tag, .. } = slot.phase {
-                slot.phase = self.count_late(tag);
+                slot.phase = self.count_timed_out(tag);
                 expired.push(slot.expire());
             }
         }
         expired
     }
 
-    /// Counts one more late request; called under the lock.
-    fn count_late(&self, tag: Option<u32>) -> Phase {
-        self.late.fetch_add(1, Ordering::Relaxed);
-        Phase::Late { tag, news: self.news.fetch_add(1, Ordering::Release) }
+    /// Counts one more request that timed out; called under the lock.
+    fn count_timed_out(&self, tag: Option<u32>) -> Phase {
+        self.timed_out.fetch_add(1, Ordering::Relaxed);
+        Phase::TimedOut { tag, news: self.news.fetch_add(1, Ordering::Release) }
     }
 
     /// Takes the receivers of requests that wait since the time of the limit.

@@ -25,8 +25,8 @@ pub(crate) struct Driving<D: Driver> {
     tags: Caller,
     /// The place among the waiters for a tag.
     tag_wait: Option<CallbackWait>,
-    /// How many late requests of the hardware queue the driver was asked to stop.
-    late: u64,
+    /// How many requests of the hardware queue that timed out the driver was asked to stop.
+    timed_out: u64,
 }
 
 impl<D: Driver> Driving<D> {
@@ -39,7 +39,7 @@ impl<D: Driver> Driving<D> {
             completions: Completions::default(),
             tags: hardware.tags.user().caller(),
             tag_wait: None,
-            late: 0,
+            timed_out: 0,
         }
     }
 
@@ -111,19 +111,19 @@ impl<D: Driver> Driving<D> {
         !(self.untagged.is_empty() && self.tagged.is_empty())
     }
 
-    /// Whether the driver is to be asked to stop late requests.
+    /// Whether the driver is to be asked to stop requests that timed out.
     pub(crate) fn has_to_stop(&self) -> bool {
         self.hardware
             .deadlines
             .as_ref()
-            .is_some_and(|deadlines| deadlines.has_late_since(self.late))
+            .is_some_and(|deadlines| deadlines.has_timed_out_since(self.timed_out))
     }
 
-    /// Asks the driver for an early end of late requests, and takes out those that were answered
+    /// Asks the driver for an early end of requests that timed out, and takes out those that were answered
     /// while they waited here.
     pub(crate) fn mind_limits(&mut self) {
         if let Some(deadlines) = &self.hardware.deadlines {
-            for tag in deadlines.late_since(&mut self.late) {
+            for tag in deadlines.timed_out_since(&mut self.timed_out) {
                 self.queue.cancel(tag);
             }
             deadlines.sort_out(&mut self.tagged, &mut self.completions);

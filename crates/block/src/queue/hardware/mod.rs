@@ -3,15 +3,16 @@
 
 mod deadlines;
 mod driving;
-mod lookout;
 mod mailbox;
 mod map;
+mod placement;
 mod queue;
 mod set;
+mod watchdog_wait;
 
 pub(crate) use deadlines::{Deadlines, Expired};
 pub(crate) use driving::Driving;
-pub(crate) use lookout::Sight;
 pub(crate) use mailbox::Mail;
 pub(crate) use queue::HardwareQueue;
 pub(crate) use set::{HardwareSet, Via};
+pub(crate) use watchdog_wait::Due;

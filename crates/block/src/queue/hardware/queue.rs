@@ -10,8 +10,8 @@ use undercroft_tags::TagSet;
 use super::deadlines::Deadlines;
 use super::mailbox::Mailbox;
 use crate::affinity::current_cpu;
-use crate::affinity::redirect::Answers;
 use crate::driver::Bell;
+use crate::experiments::redirect::Answers;
 use crate::queue::gate::Activity;
 use crate::request::RequestList;
 use crate::statistics::{Counters, QueueLatencyCells, Writers};
@@ -85,8 +85,8 @@ impl HardwareQueue {
     }
 
     /// Requests over their time limit that the driver has not let go.
-    pub(crate) fn late(&self) -> usize {
-        self.deadlines.as_ref().map_or(0, Deadlines::late)
+    pub(crate) fn timed_out(&self) -> usize {
+        self.deadlines.as_ref().map_or(0, Deadlines::timed_out)
     }
 
     /// Counts requests that a thread of this queue took, by where they were submitted.

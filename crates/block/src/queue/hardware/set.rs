@@ -4,16 +4,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use parking_lot::{Mutex, RwLock, RwLockReadGuard};
-use smallvec::SmallVec;
+use parking_lot::{Mutex, RwLock};
 use undercroft_tags::{ConfigError, TagSet};
 
 use super::deadlines::Deadlines;
-use super::lookout::Lookout;
 use super::map::QueueMap;
 use super::queue::HardwareQueue;
-use crate::affinity::{CpuSet, Placement, QueuePlace, Topology, current_cpu};
-use crate::driver::Bell;
+use super::watchdog_wait::WatchdogWait;
+use crate::affinity::{CpuSet, Topology, current_cpu};
+use crate::experiments::Placement;
 use crate::queue::options::QueueOptions;
 use crate::request::Request;
 use crate::statistics::{
@@ -34,7 +33,7 @@ pub(crate) enum Via {
 /// All hardware queues of one leaf.
 pub(crate) struct HardwareSet {
     /// Those for submitters without a claim.
-    own: Vec<Arc<HardwareQueue>>,
+    pub(super) own: Vec<Arc<HardwareQueue>>,
     claimed: RwLock<Vec<Arc<HardwareQueue>>>,
     /// Given back while the driver had requests over their time limit: they come back there.
     lingering: RwLock<Vec<Arc<HardwareQueue>>>,
@@ -42,14 +41,15 @@ pub(crate) struct HardwareSet {
     next_index: AtomicUsize,
     map: QueueMap,
     /// CPUs that the threads of each are bound to.
-    thread_cpus: Vec<CpuSet>,
-    placement: RwLock<Placement>,
+    pub(super) thread_cpus: Vec<CpuSet>,
+    /// Where experiments want requests.
+    pub(super) placement: RwLock<Placement>,
     /// Whether `placement` asks for anything, to be known without its lock.
-    placed: AtomicBool,
+    pub(super) placed: AtomicBool,
     /// The tags of all, if they share them.
     shared_tags: Option<TagSet>,
     /// Where time limits are looked after.
-    pub(crate) lookout: Arc<Lookout>,
+    pub(crate) watchdog_wait: Arc<WatchdogWait>,
     /// Sums of claims that were given back.
     retired: Mutex<Retired>,
     /// Counts of requests that were answered outside the threads that drive the hardware queues.
@@ -72,8 +72,8 @@ impl HardwareSet {
     pub(crate) fn new(options: &QueueOptions) -> Self {
         let count = options.hardware_queues.max(1);
         let shared_tags = options.shared_tags.then(|| tags(options, true));
-        let lookout = Arc::<Lookout>::default();
-        let own = |index| hardware(index, options, &shared_tags, &lookout);
+        let watchdog_wait = Arc::<WatchdogWait>::default();
+        let own = |index| hardware(index, options, &shared_tags, &watchdog_wait);
         Self {
             own: (0..count).map(own).collect(),
             claimed: RwLock::default(),
@@ -84,7 +84,7 @@ impl HardwareSet {
             placement: RwLock::default(),
             placed: AtomicBool::new(false),
             shared_tags,
-            lookout,
+            watchdog_wait,
             retired: Mutex::default(),
             elsewhere: Default::default(),
         }
@@ -98,7 +98,7 @@ impl HardwareSet {
     /// One more, for a claim; known to all when it is given to [`add`](Self::add).
     pub(crate) fn for_claim(&self, options: &QueueOptions) -> Arc<HardwareQueue> {
         let index = self.next_index.fetch_add(1, Ordering::Relaxed);
-        hardware(index, options, &self.shared_tags, &self.lookout)
+        hardware(index, options, &self.shared_tags, &self.watchdog_wait)
     }
 
     /// Adds the queue of a claim.
@@ -111,8 +111,8 @@ impl HardwareSet {
         let mut claimed = self.claimed.write();
         let mut retired = self.retired.lock();
         let mut lingering = self.lingering.write();
-        lingering.retain(|other| other.late() > 0);
-        if hardware.late() > 0 {
+        lingering.retain(|other| other.timed_out() > 0);
+        if hardware.timed_out() > 0 {
             lingering.push(Arc::clone(hardware));
         }
         claimed.retain(|other| !Arc::ptr_eq(other, hardware));
@@ -129,10 +129,10 @@ impl HardwareSet {
     }
 
     /// Whether the driver has requests over their time limit.
-    pub(crate) fn has_late(&self) -> bool {
-        self.own.iter().any(|one| one.late() > 0)
-            || self.claimed.read().iter().any(|one| one.late() > 0)
-            || self.lingering.read().iter().any(|one| one.late() > 0)
+    pub(crate) fn has_timed_out(&self) -> bool {
+        self.own.iter().any(|one| one.timed_out() > 0)
+            || self.claimed.read().iter().any(|one| one.timed_out() > 0)
+            || self.lingering.read().iter().any(|one| one.timed_out() > 0)
     }
 
     /// Whether any is claimed.
@@ -164,41 +164,7 @@ impl HardwareSet {
             return only;
         }
         let cpu = current_cpu();
-        let placed = self.placement().and_then(|placement| self.placed(&placement.queue, cpu));
-        &self.own[placed.unwrap_or_else(|| self.map.queue_of(cpu))]
-    }
-
-    /// The one that `place` asks for.
-    fn placed(&self, place: &QueuePlace, submitter: u32) -> Option<usize> {
-        let runs_in = |cpus: &CpuSet, place: &CpuSet| cpus.iter().all(|cpu| place.contains(cpu));
-        let place = match place {
-            QueuePlace::Anywhere => return None,
-            QueuePlace::Submitter => &CpuSet::only(submitter),
-            QueuePlace::Cpus(cpus) => cpus,
-        };
-        let threads = self.thread_cpus.iter().enumerate();
-        let fitting = threads.filter(|(_, cpus)| runs_in(cpus, place));
-        let fitting: SmallVec<[usize; 8]> = fitting.map(|(index, _)| index).collect();
-        let turn = (submitter as usize).checked_rem(fitting.len())?;
-        Some(fitting[turn])
-    }
-
-    /// One whose only thread runs on `cpu` and hears messages of other rings.
-    pub(crate) fn listening_on(&self, cpu: u32) -> Option<(&HardwareQueue, &Bell)> {
-        let place = CpuSet::only(cpu);
-        let threads = self.own.iter().zip(&self.thread_cpus);
-        threads.filter(|(_, cpus)| **cpus == place).find_map(|(one, _)| Some((&**one, one.bell()?)))
-    }
-
-    /// Says where requests are started and answered from now on.
-    pub(crate) fn set_placement(&self, placement: &Placement) {
-        self.placement.write().clone_from(placement);
-        self.placed.store(*placement != Placement::default(), Ordering::Release);
-    }
-
-    /// The options asked for, if they are not the default.
-    pub(crate) fn placement(&self) -> Option<RwLockReadGuard<'_, Placement>> {
-        self.placed.load(Ordering::Acquire).then(|| self.placement.read())
+        &self.own[self.placed(cpu).unwrap_or_else(|| self.map.queue_of(cpu))]
     }
 
     /// Changes the number of tags of each, or of all if they share them.
@@ -271,9 +237,9 @@ fn hardware(
     index: usize,
     options: &QueueOptions,
     shared: &Option<TagSet>,
-    lookout: &Arc<Lookout>,
+    watchdog_wait: &Arc<WatchdogWait>,
 ) -> Arc<HardwareQueue> {
     let tags = shared.clone().unwrap_or_else(|| tags(options, false));
-    let deadlines = options.time_limit.map(|limit| Deadlines::new(limit, lookout));
+    let deadlines = options.time_limit.map(|limit| Deadlines::new(limit, watchdog_wait));
     Arc::new(HardwareQueue::new(index, tags, options.queue_bytes, deadlines))
 }

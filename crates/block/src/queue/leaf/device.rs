@@ -51,7 +51,7 @@ impl<D: Driver> Leaf<D> {
         if leaf.shared.options.time_limit.is_some() {
             let name = leaf.name().to_owned();
             let no_thread = |source| OpenError::Thread { name, source };
-            leaf.shared.start_attendant().map_err(no_thread)?;
+            leaf.shared.start_watchdog().map_err(no_thread)?;
         }
         if let Drive::Threads(threads) = leaf.shared.options.drive {
             for hardware in leaf.shared.hardware.own() {
@@ -183,7 +183,7 @@ impl<D: Driver> Drop for Leaf<D> {
             }
         }
         if !self.shared.hardware.has_claims() {
-            self.shared.stop_attendant();
+            self.shared.stop_watchdog();
         }
     }
 }

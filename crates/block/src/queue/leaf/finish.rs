@@ -2,10 +2,8 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::Ordering;
 
 use super::shared::Shared;
-use crate::affinity::{Placement, Redirect, current_cpu, redirect};
 use crate::driver::{Bell, Completions, Driver};
 use crate::queue::hardware::{HardwareQueue, Via};
 use crate::request::Request;
@@ -43,14 +41,9 @@ impl<D: Driver> Shared<D> {
         }
         let (counters, latencies, writers) = self.hardware.cells(hardware, via);
         count(ended, counters, latencies, writers);
-        if let Some(placement) = self.hardware.placement() {
-            let redirected = take_redirected(ended, &placement);
-            let how = placement.redirect;
-            drop(placement);
-            for (cpu, ended) in redirected {
-                counters.completed_remote.add(ended.len() as u64, writers);
-                self.redirect(hardware.index, cpu, how, ended, &mut ring);
-            }
+        let elsewhere = self.answer_elsewhere(hardware, ended, &mut ring);
+        if elsewhere > 0 {
+            counters.completed_remote.add(elsewhere, writers);
         }
         let requests = ended.len() as u64;
         counters.completed_local.add(requests, writers);
@@ -68,55 +61,19 @@ impl<D: Driver> Shared<D> {
 
     /// Takes back requests that were answered before: nothing is left of them but their tags, their
     /// places in the order, and their memory.
-    fn let_go(&self, hardware: &HardwareQueue, mut late: Vec<Request>) {
-        if late.is_empty() {
+    fn let_go(&self, hardware: &HardwareQueue, mut timed_out: Vec<Request>) {
+        if timed_out.is_empty() {
             return;
         }
-        hardware.tags.put_all(late.iter_mut().filter_map(|request| request.inner.tag.take()));
+        hardware.tags.put_all(timed_out.iter_mut().filter_map(|request| request.inner.tag.take()));
         if self.keeps_order {
-            self.let_others_start(&late);
+            self.let_others_start(&timed_out);
         }
-        late.iter_mut().flat_map(Request::take_bios).for_each(drop);
-    }
-
-    /// Answers `ended`, which came through the hardware queue with this index, on another CPU.
-    fn redirect(
-        &self,
-        index: usize,
-        cpu: u32,
-        how: Redirect,
-        mut ended: Vec<Request>,
-        ring: &mut impl FnMut(&Bell),
-    ) {
-        // A leaf that is gone has no driver that could have handed this in.
-        let Some(leaf) = self.this.upgrade() else { return };
-        let answer = move || {
-            let requests = ended.len() as u64;
-            let panic = leaf.answer(&mut ended);
-            leaf.gate.leave_elsewhere(&leaf.hardware.at(index).activity, requests);
-            if let Some(panic) = panic {
-                resume_unwind(panic);
-            }
-        };
-        let listening = match how {
-            Redirect::Threads => None,
-            Redirect::RingMessage => self.hardware.listening_on(cpu),
-        };
-        match listening {
-            Some((hardware, bell)) => {
-                self.rings.store(true, Ordering::Relaxed);
-                if hardware.hand_over(Box::new(answer)) {
-                    ring(bell);
-                    // The thread may be waiting for the end of the leaf.
-                    self.gate.changed();
-                }
-            }
-            None => redirect::send(cpu, Box::new(answer)),
-        }
+        timed_out.iter_mut().flat_map(Request::take_bios).for_each(drop);
     }
 
     /// Tells every receiver; returns the first panic of one.
-    fn answer(&self, ended: &mut Vec<Request>) -> Option<Box<dyn Any + Send>> {
+    pub(super) fn answer(&self, ended: &mut Vec<Request>) -> Option<Box<dyn Any + Send>> {
         let mut panic = None;
         let mut ended = ended.drain(..);
         while ended.len() > 0 {
@@ -139,23 +96,6 @@ impl<D: Driver> Shared<D> {
             self.hardware.of(&request).mail.release(request);
         }
     }
-}
-
-/// Takes out the requests to be answered on other CPUs.
-fn take_redirected(ended: &mut Vec<Request>, placement: &Placement) -> Vec<(u32, Vec<Request>)> {
-    let here = current_cpu();
-    let mut redirected: Vec<(u32, Vec<Request>)> = Vec::new();
-    for request in std::mem::take(ended) {
-        let Some(cpu) = placement.completion.target(request.inner.cpu, here) else {
-            ended.push(request);
-            continue;
-        };
-        match redirected.iter_mut().find(|(other, _)| *other == cpu) {
-            Some((_, list)) => list.push(request),
-            None => redirected.push((cpu, vec![request])),
-        }
-    }
-    redirected
 }
 
 /// Counts what ended.

@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 
 use super::claimed::ClaimedQueue;
 use super::shared::Shared;
-use crate::affinity::Placement;
 use crate::bio::{Bio, Splice};
 use crate::device::{Claim, RequestQueue, Reservations, claim};
 use crate::driver::{Driver, OpenError};
+use crate::experiments::Placement;
 use crate::request::RequestList;
 use crate::statistics::{QueueLatencies, QueueReport, Statistics};
 use crate::units::{Limits, Sector};
@@ -79,7 +79,7 @@ impl<D: Driver> RequestQueue for Shared<D> {
         }
         if self.options.time_limit.is_some() {
             let no_thread = |source| OpenError::Thread { name: self.name().to_owned(), source };
-            self.start_attendant().map_err(no_thread)?;
+            self.start_watchdog().map_err(no_thread)?;
         }
         let hardware = self.hardware.for_claim(&self.options);
         let queue = self.driver.open_queue(&self.context(&hardware))?;

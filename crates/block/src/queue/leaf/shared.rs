@@ -5,12 +5,13 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use super::attendant_state::AttendantState;
+use super::watchdog_state::WatchdogState;
 use crate::device::Reservations;
 use crate::driver::{Driver, QueueContext};
+use crate::experiments::OverlapOrder;
 use crate::queue::gate::Gate;
 use crate::queue::hardware::{HardwareQueue, HardwareSet};
-use crate::queue::options::{Drive, OverlapOrder, QueueOptions};
+use crate::queue::options::{Drive, QueueOptions};
 use crate::request::{OverlapTracker, Request, RequestList, dropped};
 
 /// The shared state of a leaf, its threads and the plugs of its users.
@@ -32,7 +33,7 @@ pub(super) struct Shared<D> {
     pub(super) stopping: AtomicBool,
     /// Threads of the hardware queues that have not ended.
     pub(super) threads: AtomicUsize,
-    pub(super) attendant: Arc<AttendantState>,
+    pub(super) watchdog: Arc<WatchdogState>,
     pub(super) reservations: Reservations,
     pub(super) this: Weak<Self>,
 }
@@ -57,7 +58,7 @@ impl<D: Driver> Shared<D> {
             parked: Mutex::default(),
             stopping: AtomicBool::new(false),
             threads: AtomicUsize::new(0),
-            attendant: Arc::default(),
+            watchdog: Arc::default(),
             reservations: Reservations::default(),
             this: Weak::clone(this),
             options,
@@ -83,6 +84,6 @@ impl<D> Drop for Shared<D> {
     fn drop(&mut self) {
         dropped::forget(self.number);
         // It ends with the leaf.
-        self.hardware.lookout.call();
+        self.hardware.watchdog_wait.call();
     }
 }

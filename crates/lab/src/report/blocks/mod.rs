@@ -4,6 +4,8 @@ mod table;
 
 use std::io::{self, Write};
 
+use crate::measure::histogram::Line;
+
 pub(crate) use table::{Align, Row, Table};
 
 /// The parts of a report, in order.
@@ -35,6 +37,16 @@ impl Blocks {
     /// Adds a table.
     pub(crate) fn table(&mut self, table: Table) {
         self.list.push(Block::Table(table));
+    }
+
+    /// Adds a histogram in the columns of the sources.
+    pub(crate) fn histogram(&mut self, lines: &[Line], total: u64) {
+        let [from, to, extents, blocks] = ["from", "to", "extents", "blocks"];
+        self.line(format!("{from:>8} {to:>8} {extents:>8} {blocks:>12} {:>6}", "pct"));
+        for Line { from, to, count, blocks } in lines {
+            let percent = *count as f64 * 100.0 / total.max(1) as f64;
+            self.line(format!("{from:>8} {to:>8} {count:>8} {blocks:>12} {percent:>6.2}"));
+        }
     }
 
     /// The parts.

@@ -5,8 +5,8 @@ use maud::{Markup, PreEscaped, html};
 use super::parts;
 use crate::report::blocks::Blocks;
 use crate::report::chapter::{Chapter, Finding};
-use crate::report::plot;
 use crate::report::tables;
+use crate::report::{figures, plot};
 
 pub(super) fn chapter(chapter: &Chapter<'_>) -> Markup {
     let has_source = !chapter.source.is_empty();
@@ -77,7 +77,7 @@ fn measured(finding: &Finding) -> Markup {
 
 /// The figure of a session, its table behind a click.
 fn figure(section: &[crate::record::Record]) -> Markup {
-    let figure = plot::figure_of(section);
+    let figure = figures::figure_of(section);
     let mut blocks = Blocks::default();
     tables::add_section(section, &mut blocks);
     html! {

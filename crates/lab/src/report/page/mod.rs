@@ -10,7 +10,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::error::LabError;
 use crate::record::Record;
-use crate::report::chapter::all;
+use crate::report::chapters;
 
 pub use data::records_of_page;
 pub use layout::{layout_map, layout_page};
@@ -24,7 +24,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 /// # Errors
 /// A record that is no JSON: a defect.
 pub fn page(records: &[Record]) -> Result<String, LabError> {
-    let chapters = all(records);
+    let chapters = chapters::all(records);
     let main = html! {
         (overview::overview(records, &chapters))
         @for chapter in &chapters {

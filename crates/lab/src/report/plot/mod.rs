@@ -1,4 +1,4 @@
-//! Pictures of records, as Scalable Vector Graphics.
+//! Charts, maps and figures as Scalable Vector Graphics.
 
 mod bars;
 mod canvas;
@@ -11,14 +11,11 @@ mod scale;
 mod tests;
 mod words;
 
-use crate::record::{Record, sections};
-
 pub(crate) use canvas::escaped;
 use canvas::{Canvas, SIZE};
-use figure::Figure;
-pub(crate) use figure::{Axis, BarChart, Drawing, Panel, Value};
+pub(crate) use figure::{Axis, BarChart, Drawing, Figure, Panel, Value};
 pub(crate) use map::Map;
-pub(crate) use panels::{Panels, estimated, figure_of, rate};
+pub(crate) use panels::{Panels, estimated, rate};
 
 /// Width of a panel: words stay readable where a telephone shows it.
 const PANEL: f64 = 440.0;
@@ -26,19 +23,14 @@ const PANEL: f64 = 440.0;
 const ALONE: f64 = 640.0;
 const MARGIN: f64 = 20.0;
 
-/// A picture of `records`, one figure for each experiment of each session below the other.
-#[must_use]
-pub fn plot(records: &[Record]) -> String {
-    below_each_other(sections(records).map(figure_of))
-}
-
 /// A picture of one panel.
 pub(crate) fn alone(title: &str, drawing: Drawing) -> String {
     let panel = Panel { title: String::new(), drawing };
     below_each_other([Figure { title: title.to_owned(), panels: vec![panel] }])
 }
 
-fn below_each_other(figures: impl IntoIterator<Item = Figure>) -> String {
+/// A picture of figures, one below the other.
+pub(crate) fn below_each_other(figures: impl IntoIterator<Item = Figure>) -> String {
     let mut canvas = Canvas::new();
     let mut y = MARGIN;
     let room = ALONE - 2.0 * MARGIN;

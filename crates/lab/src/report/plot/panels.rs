@@ -1,41 +1,8 @@
 //! Panels of an experiment, gathered record by record.
 
-use super::figure::{Axis, BarChart, Drawing, Figure, LineChart, Panel, Value};
+use super::figure::{Axis, BarChart, Drawing, LineChart, Panel, Value};
 use crate::measure::rate::Rate;
-use crate::outcome::Outcome;
-use crate::record::Record;
 use crate::statistics::Estimate;
-use crate::{affinity, age, alloc, calibration, fsync, iops, meta, mount, tags, unplug};
-
-/// The figure of one experiment in one session.
-pub(crate) fn figure_of(section: &[Record]) -> Figure {
-    let mut panels = Panels::default();
-    for record in section {
-        add(&record.outcome, &mut panels);
-    }
-    Figure { title: section[0].outcome.title(), panels: panels.into_list() }
-}
-
-fn add(outcome: &Outcome, panels: &mut Panels) {
-    match outcome {
-        Outcome::TagsDepth(of) | Outcome::TagsShared(of) => tags::figure::add_depth(of, panels),
-        Outcome::TagsHerd(of) | Outcome::TagsVariability(of) => {
-            tags::figure::add_policy(of, panels);
-        }
-        Outcome::TagsFairness(of) => tags::figure::add_reader(of, panels),
-        Outcome::Iops(of) => iops::figure::add(of, panels),
-        Outcome::Affinity(of) => affinity::figure::add(of, panels),
-        Outcome::Fsync(of) => fsync::figure::add(of, panels),
-        Outcome::Meta(of) => meta::figure::add(of, panels),
-        Outcome::Mount(of) => mount::figure::add(of, panels),
-        Outcome::Unplug(of) => unplug::figure::add(of, panels),
-        Outcome::Age(of) => age::figure::add(of, panels),
-        Outcome::Alloc(of) => alloc::figure::add_distances(of, panels),
-        Outcome::AllocSearch(of) => alloc::figure::add_search(of, panels),
-        Outcome::AllocGrowth(of) => alloc::figure::add_growth(of, panels),
-        Outcome::Calibration(of) => calibration::figure::add(of, panels),
-    }
-}
 
 /// Panels under construction, by their titles.
 #[derive(Default)]
@@ -55,7 +22,8 @@ impl Panels {
         titled(&mut self.lines, title, || LineChart { x, y, series: Vec::new() })
     }
 
-    fn into_list(self) -> Vec<Panel> {
+    /// All of them.
+    pub(crate) fn into_list(self) -> Vec<Panel> {
         let bars = self.bars.into_iter().map(|(title, chart)| (title, Drawing::Bars(chart)));
         let lines = self.lines.into_iter().map(|(title, chart)| (title, Drawing::Lines(chart)));
         bars.chain(lines).map(|(title, drawing)| Panel { title, drawing }).collect()

@@ -49,7 +49,7 @@ impl<D: Driver> Shared<D> {
     }
 
     /// Answers those whose limit has passed.
-    pub(super) fn answer_late(&self, hardware: &HardwareQueue, expired: Vec<Expired>) {
+    pub(super) fn answer_timed_out(&self, hardware: &HardwareQueue, expired: Vec<Expired>) {
         let (counters, latencies, writers) = self.hardware.cells(hardware, Via::Elsewhere);
         let requests = expired.len() as u64;
         if requests == 0 {
@@ -73,7 +73,7 @@ impl<D: Driver> Shared<D> {
 
     /// When the next limit passes.
     pub(super) fn next_limit(&self) -> Option<Instant> {
-        let limits_waiting = self.hardware.has_late();
+        let limits_waiting = self.hardware.has_timed_out();
         let queues = self.hardware.all();
         let deadlines = queues.iter().filter_map(|queue| queue.deadlines.as_ref());
         let next = deadlines.filter_map(|deadlines| deadlines.next(limits_waiting)).min()?;

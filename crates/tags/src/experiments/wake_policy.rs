@@ -1,5 +1,10 @@
 //! The choice among the policies.
 
+use super::cyclic::CyclicBatches;
+use super::one_or_all::{WakeAll, WakeOne};
+use crate::builder::Builder;
+use crate::policy::{Counters, Policy};
+
 /// How waiters are woken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
@@ -22,14 +27,22 @@ pub enum WakePolicy {
 }
 
 impl WakePolicy {
-    /// The largest batch that still wakes all waiters when a waiter can count on `usable` puts.
-    ///
-    /// With counters one batch suffices: it goes to any waiters, in any queue. A batch in turn goes
-    /// to one queue, so every queue needs one of its own.
-    pub(crate) fn most_batch(self, usable: u32, queues: usize) -> u32 {
+    /// The policy, for a set with so many wait queues.
+    pub(crate) fn make(self, queues: usize, threads_at_once: u32) -> Box<dyn Policy> {
         match self {
-            Self::CyclicBatches => (usable / queues as u32).max(1),
-            Self::Counters | Self::WakeOne | Self::WakeAll => usable,
+            Self::Counters => Box::new(Counters::new(threads_at_once)),
+            Self::CyclicBatches => Box::new(CyclicBatches::new(queues)),
+            Self::WakeOne => Box::new(WakeOne),
+            Self::WakeAll => Box::new(WakeAll),
         }
+    }
+}
+
+impl Builder {
+    /// How waiters are woken; [`WakePolicy::Counters`] by default.
+    #[must_use]
+    pub fn policy(mut self, policy: WakePolicy) -> Self {
+        self.policy = policy;
+        self
     }
 }

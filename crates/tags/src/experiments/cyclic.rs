@@ -1,6 +1,6 @@
 //! Wait queues served in turn, each with a count of its own.
 
-use super::wakes::{Policy, Wakes};
+use crate::policy::{Policy, Wakes};
 use crate::sync::{AtomicU32, AtomicUsize, Ordering};
 
 /// Per queue, the puts that are still missing to a batch; and whose turn it is.
@@ -11,9 +11,10 @@ pub(super) struct CyclicBatches {
 }
 
 impl CyclicBatches {
-    pub(super) fn new(queues: usize, batch: u32) -> Self {
+    pub(super) fn new(queues: usize) -> Self {
         Self {
-            missing: (0..queues).map(|_| AtomicU32::new(batch)).collect(),
+            // More than any batch: a count begins with the batch that holds then.
+            missing: (0..queues).map(|_| AtomicU32::new(u32::MAX)).collect(),
             turn: AtomicUsize::new(0),
         }
     }
@@ -38,6 +39,11 @@ impl CyclicBatches {
 }
 
 impl Policy for CyclicBatches {
+    /// A batch in turn goes to one queue, so every queue needs one of its own.
+    fn most_batch(&self, usable: u32) -> u32 {
+        (usable / self.missing.len() as u32).max(1)
+    }
+
     fn freed(&self, wakes: &Wakes<'_>, freed: u32) {
         let queues = self.missing.len();
         let mut left = freed;

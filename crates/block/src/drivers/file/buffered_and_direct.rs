@@ -42,7 +42,7 @@ const AROUND_MIN: u64 = 128 << 10;
 const LENT: usize = 32;
 
 /// Moves bytes through the page cache, and large writes around it too.
-pub(super) struct MixedDriver {
+pub(super) struct BufferedAndDirect {
     file: Arc<OpenFile>,
     around: Arc<UringDriver>,
     /// Where the bytes are on the way around: copied to memory registered with the ring, or lent by
@@ -52,7 +52,7 @@ pub(super) struct MixedDriver {
     unit: u64,
 }
 
-impl MixedDriver {
+impl BufferedAndDirect {
     /// A driver for bulk writes to `file`; `None` where direct I/O or rings are not to be had.
     pub(super) fn copying(file: &Arc<OpenFile>) -> Option<Self> {
         Self::new(file, true)
@@ -92,7 +92,7 @@ impl MixedDriver {
     }
 }
 
-impl Driver for MixedDriver {
+impl Driver for BufferedAndDirect {
     type Queue = MixedQueue;
 
     fn name(&self) -> &str {
@@ -144,7 +144,7 @@ impl Driver for MixedDriver {
 
 /// What one thread drives.
 pub(super) struct MixedQueue {
-    driver: Arc<MixedDriver>,
+    driver: Arc<BufferedAndDirect>,
     ring: UringQueue,
     /// Writes around the page cache that ended; empty between calls.
     ended: Completions,
@@ -269,11 +269,11 @@ mod tests {
         (file, Arc::new(OpenFile::from_file(copy, "image", false, false).unwrap()))
     }
 
-    fn made(driver: Option<MixedDriver>) -> MixedDriver {
+    fn made(driver: Option<BufferedAndDirect>) -> BufferedAndDirect {
         driver.expect("the disk of the build has direct I/O")
     }
 
-    fn device(driver: MixedDriver) -> Arc<dyn BlockDevice> {
+    fn device(driver: BufferedAndDirect) -> Arc<dyn BlockDevice> {
         Arc::new(Leaf::start(driver, QueueOptions::default()).unwrap())
     }
 
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn large_writes_of_whole_pages_go_around_the_page_cache() {
         let (file, opened) = file();
-        let device = device(made(MixedDriver::copying(&opened)));
+        let device = device(made(BufferedAndDirect::copying(&opened)));
         write(&device, 1 << 20, LARGE, 1);
         assert!(!is_cached(&file, 1 << 20));
         write(&device, 4 << 20, 4096, 2);
@@ -328,7 +328,7 @@ mod tests {
     #[test]
     fn a_server_rewrites_in_the_page_cache_what_it_has() {
         let (file, opened) = file();
-        let driver = MixedDriver::lending(&opened);
+        let driver = BufferedAndDirect::lending(&opened);
         if page_cache::pages(&file, 0, 1).is_err() {
             // Linux before 6.5.
             assert!(driver.is_none());
@@ -363,7 +363,7 @@ mod tests {
     #[test]
     fn what_does_not_go_around_goes_through() {
         let (file, opened) = file();
-        let mut driver = made(MixedDriver::copying(&opened));
+        let mut driver = made(BufferedAndDirect::copying(&opened));
         // A file that cannot be written in the way around.
         let read_only =
             File::open(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file)));
@@ -384,7 +384,7 @@ mod tests {
         let file = File::from(rustix::fs::memfd_create("image", flags).unwrap());
         file.set_len(LENGTH).unwrap();
         let opened = Arc::new(OpenFile::from_file(file, "image", false, false).unwrap());
-        assert!(MixedDriver::copying(&opened).is_none());
-        assert!(MixedDriver::lending(&opened).is_none());
+        assert!(BufferedAndDirect::copying(&opened).is_none());
+        assert!(BufferedAndDirect::lending(&opened).is_none());
     }
 }

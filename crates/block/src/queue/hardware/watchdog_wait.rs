@@ -1,4 +1,4 @@
-//! How the thread sleeps that attends to a leaf: until the next time limit, or until it is told
+//! How the watchdog of a leaf sleeps: until the next time limit, or until it is told
 //! that there is something new.
 //!
 //! A thread that starts requests must not wake it each time. All limits of a leaf are the same, so
@@ -10,9 +10,9 @@ use std::time::Instant;
 use crate::threads::Event;
 use crate::threads::sync::{AtomicBool, Ordering};
 
-/// Where the thread of a leaf looks out for something to do.
+/// Where the watchdog of a leaf waits for something to do.
 #[derive(Debug)]
-pub(crate) struct Lookout {
+pub(crate) struct WatchdogWait {
     /// Whether the thread sleeps, or is about to, without a time.
     idle: AtomicBool,
     changed: Event,
@@ -20,7 +20,7 @@ pub(crate) struct Lookout {
 
 /// The state that the thread sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sight<T> {
+pub(crate) enum Due<T> {
     /// Something to do.
     Now(T),
     /// Nothing before this time.
@@ -29,13 +29,13 @@ pub(crate) enum Sight<T> {
     Nothing,
 }
 
-impl Default for Lookout {
+impl Default for WatchdogWait {
     fn default() -> Self {
         Self { idle: AtomicBool::new(false), changed: Event::default() }
     }
 }
 
-impl Lookout {
+impl WatchdogWait {
     /// Tells of a request that is due at some time, not before those told earlier. It was put,
     /// under a lock, where the thread looks.
     pub(crate) fn tell(&self) {
@@ -53,17 +53,17 @@ impl Lookout {
 
     /// Sleeps until `look` sees something to do; it is asked at first, at the times that it says,
     /// and when it is told of something.
-    pub(crate) fn watch<T>(&self, mut look: impl FnMut() -> Sight<T>) -> T {
+    pub(crate) fn watch<T>(&self, mut look: impl FnMut() -> Due<T>) -> T {
         self.changed.wait_with_deadline(|| {
             self.idle.store(true, Ordering::Relaxed);
-            let sight = look();
-            if !matches!(sight, Sight::Nothing) {
+            let due = look();
+            if !matches!(due, Due::Nothing) {
                 self.idle.store(false, Ordering::Relaxed);
             }
-            match sight {
-                Sight::Now(found) => Ok(found),
-                Sight::At(time) => Err(Some(time)),
-                Sight::Nothing => Err(None),
+            match due {
+                Due::Now(found) => Ok(found),
+                Due::At(time) => Err(Some(time)),
+                Due::Nothing => Err(None),
             }
         })
     }
@@ -81,7 +81,7 @@ mod models {
     #[test]
     fn an_idle_thread_hears_of_due_requests() {
         loom::model(|| {
-            let state = Arc::new((Lookout::default(), Mutex::new(0)));
+            let state = Arc::new((WatchdogWait::default(), Mutex::new(0)));
             let starter = {
                 let state = Arc::clone(&state);
                 thread::spawn(move || {
@@ -90,8 +90,8 @@ mod models {
                 })
             };
             state.0.watch(|| match *state.1.lock() {
-                0 => Sight::Nothing,
-                _ => Sight::Now(()),
+                0 => Due::Nothing,
+                _ => Due::Now(()),
             });
             starter.join().unwrap();
         });

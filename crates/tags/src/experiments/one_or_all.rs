@@ -1,6 +1,6 @@
 //! The two policies without memory.
 
-use super::wakes::{Policy, Wakes};
+use crate::policy::{Policy, Wakes};
 
 /// A waiter for each tag.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! The shared state of a leaf and the thread that attends to it.
+//! The shared state of a leaf and its watchdog.
 
 use std::thread::JoinHandle;
 
@@ -6,9 +6,9 @@ use parking_lot::Mutex;
 
 use crate::request::Request;
 
-/// Work for the attendant of a leaf, and its thread.
+/// Work for the watchdog of a leaf, and its thread.
 #[derive(Default)]
-pub(super) struct AttendantState {
+pub(super) struct WatchdogState {
     pub(super) state: Mutex<State>,
 }
 

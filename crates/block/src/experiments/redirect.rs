@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
-use super::cpus::CpuSet;
+use crate::affinity::CpuSet;
 use crate::threads::sync::Parking;
 use crate::threads::{PushList, role};
 

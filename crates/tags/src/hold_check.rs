@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The tags that are held.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct HoldCheck {
     #[cfg(debug_assertions)]
     words: Box<[AtomicU64]>,
 }
@@ -15,7 +15,7 @@ pub(crate) struct Held {
     not(debug_assertions),
     allow(unused_variables, clippy::unused_self, reason = "only debug builds check")
 )]
-impl Held {
+impl HoldCheck {
     pub(crate) fn new(capacity: u32) -> Self {
         Self {
             #[cfg(debug_assertions)]

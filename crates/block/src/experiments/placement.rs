@@ -1,6 +1,6 @@
 //! Where requests are started and where they are answered.
 
-use super::cpus::{CpuSet, Topology};
+use crate::affinity::{CpuSet, Topology};
 
 /// Where the requests of a device are started and answered; a choice at run time, for each device
 /// by [`set_placement`](crate::BlockDevice::set_placement).
