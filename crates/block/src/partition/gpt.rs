@@ -183,7 +183,7 @@ pub(super) fn shortened_copies(
         let (sectors, mut copies) = (block_size / SECTOR_SIZE, Vec::new());
         // As many as a block and more.
         for block in [(device.capacity().0 / sectors).saturating_sub(1), 1] {
-            match shortened(device, (block, block_size), old, length)? {
+            match shortened(device, block, block_size, old, length)? {
                 Ok(copy) => copies.push(copy),
                 Err(what) if !copies.is_empty() => defect = what,
                 Err(what) => defect = format!("the copy at the end: {what}"),
@@ -200,7 +200,8 @@ pub(super) fn shortened_copies(
 /// its defect.
 fn shortened(
     device: &dyn BlockDevice,
-    (block, block_size): (u64, u64),
+    block: u64,
+    block_size: u64,
     old: &Partition,
     length: Sector,
 ) -> Result<Result<SoundCopy, String>, PartitionError> {

@@ -84,7 +84,7 @@ impl FreeMap {
                 let widest = free.iter().max_by_key(|extent| extent.len);
                 let mut pieces = Pieces { list: Vec::new(), longest };
                 let extent = widest.ok_or_else(|| too_small(0, 1))?;
-                pieces.pathological(*extent, (request, short, long), random)?;
+                pieces.pathological(*extent, request, short, long, random)?;
                 let rest = free.iter().filter(|other| *other != extent);
                 rest.for_each(|other| pieces.list.push(*other));
                 Ok(pieces.list)
@@ -123,7 +123,9 @@ impl Pieces {
     fn pathological(
         &mut self,
         extent: AllocRecord,
-        (request, short, long): (u32, u32, u32),
+        request: u32,
+        short: u32,
+        long: u32,
         random: &mut fastrand::Rng,
     ) -> Result<(), LabError> {
         let (mut at, end) = (extent.start.0, extent.start.0 + extent.len);

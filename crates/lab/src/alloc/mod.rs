@@ -223,7 +223,8 @@ fn workload(
     run: &RunOptions,
 ) -> Result<AllocOutcome, LabError> {
     let scale = Scale::new(options, run);
-    let volume = volume::make(image, scale.bytes, (scale.groups, scale.stripe), variant, run.seed)?;
+    let Scale { bytes, groups, stripe, .. } = scale;
+    let volume = volume::make(image, bytes, groups, stripe, variant, run.seed)?;
     let fillers = match case {
         Case::Random => {
             let map = FreeMap::random(volume.geometry().ag_blocks);

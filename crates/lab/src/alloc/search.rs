@@ -56,7 +56,7 @@ pub(super) fn run(
     };
     // One group has it all, with room for trees; the other is there because volumes have two.
     let bytes = 2 * (blocks + blocks / 8 + (1 << 14)) * 4096;
-    let mut volume = volume::make(image, bytes, (Some(2), None), Variant::Near, seed)?;
+    let mut volume = volume::make(image, bytes, Some(2), None, Variant::Near, seed)?;
     if let Some(bytes) = memory {
         volume.cache().set_limit(bytes);
     }

@@ -31,7 +31,8 @@ pub(super) const STRIPE: (u64, u64) = (64 << 10, 256 << 10);
 pub(super) fn make(
     image: &Path,
     bytes: u64,
-    (groups, stripe): (Option<u32>, Option<(u64, u64)>),
+    groups: Option<u32>,
+    stripe: Option<(u64, u64)>,
     variant: Variant,
     seed: u64,
 ) -> Result<Volume, LabError> {

@@ -50,7 +50,7 @@ impl<'t> Parser<'t> {
     fn device(&mut self, depth: usize) -> Result<Description, Problem> {
         self.skip_spaces();
         let device = match kind(&self.text[self.at..]) {
-            Some(kind) => self.stacked(kind, depth)?,
+            Some((name, kind)) => self.stacked(name, kind, depth)?,
             None => leaf(self.path()?),
         };
         self.skip_spaces();
@@ -58,11 +58,7 @@ impl<'t> Parser<'t> {
     }
 
     /// A device with parentheses.
-    fn stacked(
-        &mut self,
-        (name, kind): (&str, Kind),
-        depth: usize,
-    ) -> Result<Description, Problem> {
+    fn stacked(&mut self, name: &str, kind: Kind, depth: usize) -> Result<Description, Problem> {
         let start = self.at;
         if depth > MAX_DEPTH {
             let problem = format!("nested more than {MAX_DEPTH} deep");

@@ -38,7 +38,7 @@ pub(super) fn draw(chart: &BarChart, room: f64, canvas: &mut Canvas) -> f64 {
             let y = first + BAR * index as f64;
             let tip = format!("{category}, {}: {}", bars.name, short(value.middle));
             canvas.bar(index, (left, y), (x(value.middle) - left, BAR - 2.0), &tip);
-            draw_number(value, (x, y), canvas);
+            draw_number(value, x, y, canvas);
         }
     }
     let below = bottom + SIZE + 6.0;
@@ -66,7 +66,7 @@ fn draw_axis(
 }
 
 /// The interval of a bar at height `y`, and its number behind both.
-fn draw_number(value: Value, (x, y): (impl Fn(f64) -> f64, f64), canvas: &mut Canvas) {
+fn draw_number(value: Value, x: impl Fn(f64) -> f64, y: f64, canvas: &mut Canvas) {
     let middle = y + (BAR - 2.0) / 2.0;
     if value.low < value.high {
         canvas.interval(None, (x(value.low), middle), (x(value.high), middle));

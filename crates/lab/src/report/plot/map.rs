@@ -46,7 +46,8 @@ pub(super) fn draw(map: &Map, room: f64, canvas: &mut Canvas) -> f64 {
             canvas.text((left - 4.0, y + SIZE * 0.8), Anchor::End, &number.to_string());
             free = y + LINE;
         }
-        draw_group(map, (number, cells), (left, y, side), canvas);
+        let group = Group { number, cells, left, top: y, side };
+        group.draw(map, canvas);
         y += cells.len().div_ceil(COLUMNS) as f64 * side + GAP;
     }
     y.max(free)
@@ -71,24 +72,32 @@ fn draw_legend(map: &Map, room: f64, canvas: &mut Canvas) -> f64 {
     y + LINE
 }
 
-/// A box for each run of equal cells of a row, with words that a pointer brings up.
-fn draw_group(
-    map: &Map,
-    (number, cells): (usize, &[Cell]),
-    (left, top, side): (f64, f64, f64),
-    canvas: &mut Canvas,
-) {
-    for (row, of_row) in cells.chunks(COLUMNS).enumerate() {
-        let mut column = 0;
-        for run in of_row.chunk_by(|one, next| one == next) {
-            let kind = KINDS.iter().find(|(cell, ..)| *cell == run[0]);
-            let (name, series) = kind.map_or(("", None), |(_, name, series)| (*name, *series));
-            let first = (row * COLUMNS + column) as u64 * map.blocks_per_cell;
-            let end = first + run.len() as u64 * map.blocks_per_cell;
-            let tip = format!("group {number}, blocks {first} to {}: {name}", end - 1);
-            let place = (left + column as f64 * side, top + row as f64 * side);
-            canvas.cell(series, place, (run.len() as f64 * side, side), &tip);
-            column += run.len();
+/// A group of a map, and where its cells are drawn.
+struct Group<'m> {
+    number: usize,
+    cells: &'m [Cell],
+    left: f64,
+    top: f64,
+    /// Of a cell, which is a square.
+    side: f64,
+}
+
+impl Group<'_> {
+    /// Draws a box for each run of equal cells of a row, with words that a pointer brings up.
+    fn draw(&self, map: &Map, canvas: &mut Canvas) {
+        let Self { number, cells, left, top, side } = *self;
+        for (row, of_row) in cells.chunks(COLUMNS).enumerate() {
+            let mut column = 0;
+            for run in of_row.chunk_by(|one, next| one == next) {
+                let kind = KINDS.iter().find(|(cell, ..)| *cell == run[0]);
+                let (name, series) = kind.map_or(("", None), |(_, name, series)| (*name, *series));
+                let first = (row * COLUMNS + column) as u64 * map.blocks_per_cell;
+                let end = first + run.len() as u64 * map.blocks_per_cell;
+                let tip = format!("group {number}, blocks {first} to {}: {name}", end - 1);
+                let place = (left + column as f64 * side, top + row as f64 * side);
+                canvas.cell(series, place, (run.len() as f64 * side, side), &tip);
+                column += run.len();
+            }
         }
     }
 }
