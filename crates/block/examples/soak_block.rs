@@ -58,11 +58,10 @@ fn setups() -> Vec<Setup> {
     let free = QueueOptions {
         order: OverlapOrder::LeftToSubmitters,
         depth: 48,
-        max_depth: 64,
         ..QueueOptions::default()
     };
     let kept = QueueOptions { order: OverlapOrder::Kept, ..free.clone() };
-    let shared = QueueOptions { shared_tags: true, depth: 5, ..kept.clone() };
+    let few = QueueOptions { depth: 5, ..kept.clone() };
     let timed = QueueOptions { time_limit: Some(Duration::from_micros(20)), ..kept.clone() };
     let many = QueueOptions { hardware_queues: 2, drive: Drive::Threads(2), ..kept.clone() };
     let setup = |name, options, threads| Setup { name, options, threads };
@@ -72,7 +71,7 @@ fn setups() -> Vec<Setup> {
         setup("two claims, order kept", kept.clone(), (2, 0)),
         setup("a thread of the queue", kept, (0, 2)),
         setup("two queues of two threads", many, (0, 2)),
-        setup("claims and others share few tags", shared, (2, 1)),
+        setup("claims and others with few tags", few, (2, 1)),
         setup("with a time limit", timed, (1, 1)),
     ]
 }

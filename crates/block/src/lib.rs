@@ -84,7 +84,7 @@ pub use plug::{
     Plug, PlugThreshold, flush, flush_thread as flush_plugs, read_buffer, read_exact_at, read_into,
     splice_at, splice_target, write_all_at, write_zeroes_at,
 };
-pub use queue::{Drive, Frozen, Leaf, QueueOptions};
+pub use queue::{Drive, Leaf, QueueOptions};
 pub use request::{Failure, Request, RequestList};
 pub use stack::window::Window;
 pub use statistics::{Latencies, QueueLatencies, QueueName, QueueReport, Statistics};

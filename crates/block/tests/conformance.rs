@@ -93,12 +93,8 @@ fn a_served_file_conforms() {
 
 #[test]
 fn a_file_on_several_rings_conforms() {
-    let queue = QueueOptions {
-        drive: Drive::Threads(2),
-        hardware_queues: 2,
-        shared_tags: true,
-        ..QueueOptions::default()
-    };
+    let queue =
+        QueueOptions { drive: Drive::Threads(2), hardware_queues: 2, ..QueueOptions::default() };
     let options = FileOptions { engine: Engine::Uring, queue, ..FileOptions::default() };
     check(&|capacity| file_with(capacity, &options));
 }

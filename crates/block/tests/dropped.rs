@@ -39,7 +39,7 @@ fn assert_dropped(error: &BlockError, device: &str) {
 fn dropped_requests_are_answered_while_others_go_on() {
     ends(|| {
         for drive in [Drive::Threads(1), Drive::Threads(3)] {
-            let options = QueueOptions { depth: 4, max_depth: 4, drive, ..QueueOptions::default() };
+            let options = QueueOptions { depth: 4, drive, ..QueueOptions::default() };
             let (leaf, remote) = remote("remote", options);
             let device: Arc<dyn BlockDevice> = Arc::new(leaf);
             let driver = std::thread::spawn(move || {
@@ -235,7 +235,7 @@ fn a_driver_that_panics_in_a_thread_of_the_queue_leaves_no_waiter() {
     ends(|| {
         for threads in [1, 2] {
             let drive = Drive::Threads(threads);
-            let options = QueueOptions { drive, depth: 2, max_depth: 2, ..QueueOptions::default() };
+            let options = QueueOptions { drive, depth: 2, ..QueueOptions::default() };
             let leaf = Leaf::start(Careless, options).unwrap();
             let device: Arc<dyn BlockDevice> = Arc::new(leaf);
             let queue = CompletionQueue::new();
@@ -338,7 +338,7 @@ impl DriverQueue for CountingQueue {
 fn a_driver_that_counts_dropped_requests_stops_no_thread() {
     ends(|| {
         for claimed in [false, true] {
-            let options = QueueOptions { depth: 2, max_depth: 2, ..QueueOptions::default() };
+            let options = QueueOptions { depth: 2, ..QueueOptions::default() };
             let leaf = Leaf::start(Counting, options).unwrap();
             let device: Arc<dyn BlockDevice> = Arc::new(leaf);
             let claim = claimed.then(|| device.claim().unwrap());

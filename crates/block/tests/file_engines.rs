@@ -241,7 +241,6 @@ fn a_full_set_of_tags_is_waited_for() {
     for options in ways() {
         let queue = QueueOptions {
             depth: 2,
-            max_depth: 2,
             time_limit: Some(Duration::from_secs(600)),
             ..QueueOptions::default()
         };

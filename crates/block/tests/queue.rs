@@ -1,4 +1,4 @@
-//! The contract of the queue of a leaf: tags, claims, time limits, closing, freezing, placement. On the null device, whose speed can be chosen.
+//! The contract of the queue of a leaf: tags, claims, time limits, closing, placement. On the null device, whose speed can be chosen.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::Arc;
@@ -100,34 +100,26 @@ fn who_sleeps_for_several_claims_is_woken_by_others_too() {
 
 #[test]
 fn more_requests_than_tags_wait_for_them() {
-    for shared_tags in [false, true] {
-        for drive in [Drive::Threads(1), Drive::Threads(3)] {
-            let options = QueueOptions {
-                depth: 2,
-                max_depth: 2,
-                shared_tags,
-                drive,
-                ..QueueOptions::default()
-            };
-            let device: Arc<dyn BlockDevice> = null(Duration::from_micros(50), options);
-            std::thread::scope(|scope| {
-                for thread in 0..3 {
-                    let device = &device;
-                    scope.spawn(move || {
-                        let claim = (thread > 0).then(|| device.claim().unwrap());
-                        let batch = Batch::new();
-                        let plug = Plug::new(device);
-                        for index in 0..64 {
-                            plug.submit(read((thread * 1000 + index) * 16).in_batch(&batch));
-                        }
-                        batch.wait().unwrap();
-                        drop(plug);
-                        drop(claim);
-                    });
-                }
-            });
-            assert_eq!(device.statistics().requests, 3 * 64);
-        }
+    for drive in [Drive::Threads(1), Drive::Threads(3)] {
+        let options = QueueOptions { depth: 2, drive, ..QueueOptions::default() };
+        let device: Arc<dyn BlockDevice> = null(Duration::from_micros(50), options);
+        std::thread::scope(|scope| {
+            for thread in 0..3 {
+                let device = &device;
+                scope.spawn(move || {
+                    let claim = (thread > 0).then(|| device.claim().unwrap());
+                    let batch = Batch::new();
+                    let plug = Plug::new(device);
+                    for index in 0..64 {
+                        plug.submit(read((thread * 1000 + index) * 16).in_batch(&batch));
+                    }
+                    batch.wait().unwrap();
+                    drop(plug);
+                    drop(claim);
+                });
+            }
+        });
+        assert_eq!(device.statistics().requests, 3 * 64);
     }
 }
 
@@ -146,7 +138,7 @@ fn a_receiver_may_submit_when_there_is_no_tag() {
         })
     }
     for claimed in [false, true] {
-        let options = QueueOptions { depth: 1, max_depth: 1, ..QueueOptions::default() };
+        let options = QueueOptions { depth: 1, ..QueueOptions::default() };
         let device: Arc<dyn BlockDevice> = null(Duration::from_micros(1), options);
         let claim = claimed.then(|| device.claim().unwrap());
         let batch = Batch::new();
@@ -223,7 +215,6 @@ fn a_time_limit_leaves_those_in_time_alone() {
     let options = QueueOptions {
         time_limit: Some(limit),
         depth: 1,
-        max_depth: 1,
         hardware_queues: 1,
         ..QueueOptions::default()
     };
@@ -237,7 +228,7 @@ fn a_time_limit_leaves_those_in_time_alone() {
 
 #[test]
 fn closing_answers_everything_and_refuses_the_rest() {
-    let options = QueueOptions { depth: 4, max_depth: 4, ..QueueOptions::default() };
+    let options = QueueOptions { depth: 4, ..QueueOptions::default() };
     let leaf = null(NEVER, options);
     let device: Arc<dyn BlockDevice> = Arc::clone(&leaf) as _;
     let queue = CompletionQueue::new();
@@ -278,7 +269,7 @@ fn closing_answers_everything_and_refuses_the_rest() {
 /// device.
 #[test]
 fn closing_stops_what_a_claim_has_in_flight() {
-    let options = QueueOptions { depth: 4, max_depth: 4, ..QueueOptions::default() };
+    let options = QueueOptions { depth: 4, ..QueueOptions::default() };
     let device: Arc<dyn BlockDevice> = null(NEVER, options);
     let claim = device.claim().unwrap();
     let queue = CompletionQueue::new();
@@ -305,44 +296,6 @@ fn closing_stops_what_a_claim_has_in_flight() {
     assert!(queue.poll().is_none(), "each is answered once");
     drop(claim);
     closing.join().unwrap();
-}
-
-#[test]
-fn a_frozen_device_is_idle_and_holds_submitters_back() {
-    let leaf = null(Duration::from_micros(20), QueueOptions::default());
-    let device: Arc<dyn BlockDevice> = Arc::clone(&leaf) as _;
-    let done = AtomicU64::new(0);
-    let stop = AtomicU64::new(0);
-    std::thread::scope(|scope| {
-        for thread in 0..3 {
-            let (device, done, stop) = (&device, &done, &stop);
-            scope.spawn(move || {
-                let claim = (thread == 0).then(|| device.claim().unwrap());
-                while stop.load(Ordering::Relaxed) == 0 {
-                    let batch = Batch::new();
-                    submit(
-                        device,
-                        (0..4).map(|index| read((thread * 4 + index) * 8).in_batch(&batch)),
-                    );
-                    batch.wait().unwrap();
-                    done.fetch_add(4, Ordering::Relaxed);
-                }
-                drop(claim);
-            });
-        }
-        for depth in [1, 7, 256, 2] {
-            let frozen = leaf.freeze();
-            let before = device.latencies().read.count();
-            std::thread::sleep(Duration::from_millis(3));
-            assert_eq!(device.latencies().read.count(), before, "nothing ended while frozen");
-            drop(frozen);
-            leaf.set_depth(depth).unwrap();
-            assert!(leaf.set_depth(0).is_err());
-            assert!(leaf.set_depth(257).is_err());
-        }
-        stop.store(1, Ordering::Relaxed);
-    });
-    assert_eq!(device.statistics().bios, done.load(Ordering::Relaxed));
 }
 
 #[test]

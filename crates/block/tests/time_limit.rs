@@ -21,7 +21,7 @@ use undercroft_block::{
 const LIMIT: Duration = Duration::from_millis(50);
 
 fn limited(depth: u32) -> QueueOptions {
-    QueueOptions { depth, max_depth: depth, time_limit: Some(LIMIT), ..QueueOptions::default() }
+    QueueOptions { depth, time_limit: Some(LIMIT), ..QueueOptions::default() }
 }
 
 fn read(sector: u64) -> Bio {
@@ -129,8 +129,8 @@ fn memory_goes_back_when_the_driver_lets_go() {
 fn submitters_get_errors_while_all_tags_are_late() {
     ends(|| {
         let small = QueueOptions { queue_bytes: 1024, ..limited(2) };
-        let shared = QueueOptions { shared_tags: true, hardware_queues: 2, ..limited(2) };
-        for (options, claimed) in [(small.clone(), false), (small, true), (shared, true)] {
+        let several = QueueOptions { hardware_queues: 2, ..limited(2) };
+        for (options, claimed) in [(small.clone(), false), (small, true), (several, true)] {
             let (leaf, remote) = remote("remote", options);
             let device: Arc<dyn BlockDevice> = Arc::new(leaf);
             std::thread::scope(|scope| {

@@ -7,7 +7,7 @@
 
 use crate::statistics::Writers;
 use crate::threads::Event;
-use crate::threads::sync::{AtomicU64, Ordering, fence};
+use crate::threads::sync::{AtomicBool, AtomicU64, Ordering, fence};
 
 /// What one hardware queue has to do with its leaf being idle. Counts requests.
 #[derive(Debug)]
@@ -18,25 +18,12 @@ pub(crate) struct Activity {
     answered_elsewhere: AtomicU64,
 }
 
-/// Whether a leaf takes requests.
+/// Whether a leaf takes requests: until it is closed.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    /// Number of threads that froze the leaf, and [`CLOSED`].
-    shut: AtomicU64,
-    /// Something was answered, or the gate was opened.
+    closed: AtomicBool,
+    /// Something was answered, or the gate was closed.
     changed: Event,
-}
-
-/// Bit of [`Gate::shut`]: for good.
-const CLOSED: u64 = 1 << 63;
-
-/// Why requests cannot enter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Shut {
-    /// Until it is unfrozen.
-    Frozen,
-    /// For good.
-    Closed,
 }
 
 impl Default for Activity {
@@ -81,28 +68,22 @@ impl Activity {
 
 impl Default for Gate {
     fn default() -> Self {
-        Self { shut: AtomicU64::new(0), changed: Event::default() }
+        Self { closed: AtomicBool::new(false), changed: Event::default() }
     }
 }
 
 impl Gate {
-    /// Lets `requests` requests in, counted in `activity`, unless the gate is shut.
-    pub(crate) fn enter(
-        &self,
-        activity: &Activity,
-        requests: u64,
-        writers: Writers,
-    ) -> Result<(), Shut> {
+    /// Lets `requests` requests in, counted in `activity`; returns false if the gate is closed.
+    pub(crate) fn enter(&self, activity: &Activity, requests: u64, writers: Writers) -> bool {
         Activity::add(&activity.entered, requests, writers);
-        // Pairs with the one in `freeze` and `close`.
+        // Pairs with the one in `close`.
         fence(Ordering::SeqCst);
-        let shut = self.shut.load(Ordering::Acquire);
-        if shut == 0 {
-            return Ok(());
+        if !self.closed.load(Ordering::Acquire) {
+            return true;
         }
         Activity::add(&activity.entered, requests.wrapping_neg(), writers);
         self.changed.notify();
-        Err(if shut & CLOSED != 0 { Shut::Closed } else { Shut::Frozen })
+        false
     }
 
     /// Counts `requests` requests as answered by the thread that drives their hardware queue.
@@ -117,32 +98,11 @@ impl Gate {
         self.changed.notify();
     }
 
-    /// Shuts the gate until [`unfreeze`](Self::unfreeze); wait for idleness afterwards.
-    pub(crate) fn freeze(&self) {
-        self.shut.fetch_add(1, Ordering::SeqCst);
-        fence(Ordering::SeqCst);
-    }
-
-    /// Opens the gate, if it is not frozen by another thread, or closed.
-    pub(crate) fn unfreeze(&self) {
-        self.shut.fetch_sub(1, Ordering::SeqCst);
-        self.changed.notify();
-    }
-
-    /// Shuts the gate for good. Returns whether it was not closed before.
-    pub(crate) fn close(&self) -> bool {
-        let before = self.shut.fetch_or(CLOSED, Ordering::SeqCst);
+    /// Closes the gate; wait for idleness afterwards.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         self.changed.notify();
-        before & CLOSED == 0
-    }
-
-    pub(crate) fn shut(&self) -> Option<Shut> {
-        match self.shut.load(Ordering::Acquire) {
-            0 => None,
-            shut if shut & CLOSED != 0 => Some(Shut::Closed),
-            _ => Some(Shut::Frozen),
-        }
     }
 
     /// Makes waiting threads look again.
@@ -166,14 +126,14 @@ mod models {
     use super::*;
 
     #[test]
-    fn nothing_is_inside_a_frozen_gate() {
+    fn nothing_is_inside_a_closed_gate() {
         loom::model(|| {
             let state = Arc::new((Gate::default(), Activity::default(), AtomicUsize::new(0)));
             let submitter = {
                 let state = Arc::clone(&state);
                 thread::spawn(move || {
                     let (gate, activity, inside) = &*state;
-                    if gate.enter(activity, 1, Writers::One).is_ok() {
+                    if gate.enter(activity, 1, Writers::One) {
                         inside.store(1, Ordering::Relaxed);
                         inside.store(0, Ordering::Relaxed);
                         gate.leave(activity, 1, Writers::One);
@@ -181,30 +141,10 @@ mod models {
                 })
             };
             let (gate, activity, inside) = &*state;
-            gate.freeze();
+            gate.close();
             gate.wait_until(|| (!activity.is_inside()).then_some(()));
             assert_eq!(inside.load(Ordering::Relaxed), 0);
-            gate.unfreeze();
             submitter.join().unwrap();
-        });
-    }
-
-    #[test]
-    fn a_submitter_does_not_sleep_through_the_end_of_a_freeze() {
-        loom::model(|| {
-            let state = Arc::new((Gate::default(), Activity::default()));
-            state.0.freeze();
-            let other = {
-                let state = Arc::clone(&state);
-                thread::spawn(move || state.0.unfreeze())
-            };
-            let (gate, activity) = &*state;
-            while gate.enter(activity, 1, Writers::One).is_err() {
-                gate.wait_until(|| gate.shut().is_none().then_some(()));
-            }
-            gate.leave(activity, 1, Writers::One);
-            other.join().unwrap();
-            assert!(!activity.is_inside());
         });
     }
 
@@ -212,7 +152,7 @@ mod models {
     fn an_answer_from_elsewhere_ends_the_wait_for_idleness() {
         loom::model(|| {
             let state = Arc::new((Gate::default(), Activity::default()));
-            state.0.enter(&state.1, 1, Writers::One).unwrap();
+            assert!(state.0.enter(&state.1, 1, Writers::One));
             let other = {
                 let state = Arc::clone(&state);
                 thread::spawn(move || state.0.leave_elsewhere(&state.1, 1))

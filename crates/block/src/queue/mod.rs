@@ -14,5 +14,5 @@ mod hardware;
 mod leaf;
 mod options;
 
-pub use leaf::{Frozen, Leaf};
+pub use leaf::Leaf;
 pub use options::{Drive, QueueOptions};

@@ -15,13 +15,8 @@ pub struct QueueOptions {
     /// CPUs that the threads of each hardware queue are bound to; those without an entry run
     /// anywhere.
     pub thread_cpus: Vec<CpuSet>,
-    /// Requests in flight in one hardware queue, or in all if they share tags.
+    /// Requests in flight in one hardware queue.
     pub depth: u32,
-    /// The depth that [`Leaf::set_depth`](crate::Leaf::set_depth) may go up to; `depth`, if that is
-    /// more.
-    pub max_depth: u32,
-    /// Whether one set of tags serves all hardware queues, each with a fair share.
-    pub shared_tags: bool,
     /// Bytes of requests that may wait for a thread of the queue before submitting blocks. One
     /// request may always wait, of any size.
     pub queue_bytes: u64,
@@ -55,8 +50,6 @@ impl Default for QueueOptions {
             hardware_queues: 1,
             thread_cpus: Vec::new(),
             depth: 256,
-            max_depth: 256,
-            shared_tags: false,
             queue_bytes: 16 << 20,
             order: OverlapOrder::Kept,
             time_limit: None,

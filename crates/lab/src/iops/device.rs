@@ -42,7 +42,6 @@ pub(super) fn open(variant: &Variant, path: &Path) -> Result<TestDevice, LabErro
         // Random writes may meet; as for fio, which of them counts does not matter here.
         order: OverlapOrder::LeftToSubmitters,
         depth,
-        max_depth: depth,
         ..QueueOptions::default()
     };
     let file = |engine| FileOptions {

@@ -105,7 +105,6 @@ impl NbdDriver {
         QueueOptions {
             hardware_queues: self.shared.turns.len().min(processors),
             depth: DEPTH,
-            max_depth: DEPTH,
             time_limit,
             ..QueueOptions::default()
         }

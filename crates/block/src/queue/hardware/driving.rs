@@ -37,7 +37,7 @@ impl<D: Driver> Driving<D> {
             untagged: RequestList::new(),
             tagged: RequestList::new(),
             completions: Completions::default(),
-            tags: hardware.tags.user().caller(),
+            tags: hardware.tags.caller(),
             tag_wait: None,
             timed_out: 0,
         }

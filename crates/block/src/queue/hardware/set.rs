@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
-use undercroft_tags::{ConfigError, TagSet};
+use undercroft_tags::TagSet;
 
 use super::deadlines::Deadlines;
 use super::map::QueueMap;
@@ -46,8 +46,6 @@ pub(crate) struct HardwareSet {
     pub(super) placement: RwLock<Placement>,
     /// Whether `placement` asks for anything, to be known without its lock.
     pub(super) placed: AtomicBool,
-    /// The tags of all, if they share them.
-    shared_tags: Option<TagSet>,
     /// Where time limits are looked after.
     pub(crate) watchdog_wait: Arc<WatchdogWait>,
     /// Sums of claims that were given back.
@@ -68,12 +66,11 @@ impl HardwareSet {
     /// The queues that `options` ask for.
     ///
     /// # Panics
-    /// When they ask for a depth of zero, or one above their greatest depth.
+    /// When they ask for a depth of zero.
     pub(crate) fn new(options: &QueueOptions) -> Self {
         let count = options.hardware_queues.max(1);
-        let shared_tags = options.shared_tags.then(|| tags(options, true));
         let watchdog_wait = Arc::<WatchdogWait>::default();
-        let own = |index| hardware(index, options, &shared_tags, &watchdog_wait);
+        let own = |index| hardware(index, options, &watchdog_wait);
         Self {
             own: (0..count).map(own).collect(),
             claimed: RwLock::default(),
@@ -83,7 +80,6 @@ impl HardwareSet {
             thread_cpus: options.thread_cpus.iter().take(count).cloned().collect(),
             placement: RwLock::default(),
             placed: AtomicBool::new(false),
-            shared_tags,
             watchdog_wait,
             retired: Mutex::default(),
             elsewhere: Default::default(),
@@ -98,7 +94,7 @@ impl HardwareSet {
     /// One more, for a claim; known to all when it is given to [`add`](Self::add).
     pub(crate) fn for_claim(&self, options: &QueueOptions) -> Arc<HardwareQueue> {
         let index = self.next_index.fetch_add(1, Ordering::Relaxed);
-        hardware(index, options, &self.shared_tags, &self.watchdog_wait)
+        hardware(index, options, &self.watchdog_wait)
     }
 
     /// Adds the queue of a claim.
@@ -167,11 +163,6 @@ impl HardwareSet {
         &self.own[self.placed(cpu).unwrap_or_else(|| self.map.queue_of(cpu))]
     }
 
-    /// Changes the number of tags of each, or of all if they share them.
-    pub(crate) fn set_depth(&self, depth: u32) -> Result<(), ConfigError> {
-        self.all().iter().try_for_each(|hardware| hardware.tags.resize(depth))
-    }
-
     /// Whether nothing was inside at some moment during the call.
     pub(crate) fn is_idle(&self) -> bool {
         // Neither sum ever falls for good, and an answered request had entered. If the count of
@@ -227,19 +218,12 @@ impl HardwareSet {
     }
 }
 
-/// Tags as the options say; `fair` if hardware queues share them.
-fn tags(options: &QueueOptions, fair: bool) -> TagSet {
-    let builder = TagSet::builder(options.depth).max_depth(options.max_depth.max(options.depth));
-    builder.fair_sharing(fair).build().expect("a queue has a depth of at least one")
-}
-
 fn hardware(
     index: usize,
     options: &QueueOptions,
-    shared: &Option<TagSet>,
     watchdog_wait: &Arc<WatchdogWait>,
 ) -> Arc<HardwareQueue> {
-    let tags = shared.clone().unwrap_or_else(|| tags(options, false));
+    let tags = TagSet::new(options.depth).expect("a queue has a depth of at least one");
     let deadlines = options.time_limit.map(|limit| Deadlines::new(limit, watchdog_wait));
     Arc::new(HardwareQueue::new(index, tags, options.queue_bytes, deadlines))
 }

@@ -5,8 +5,6 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use undercroft_tags::ConfigError;
-
 use super::completer::completer;
 use super::shared::Shared;
 use super::worker;
@@ -68,29 +66,6 @@ impl<D: Driver> Leaf<D> {
     pub fn driver(&self) -> &D {
         &self.shared.driver
     }
-
-    /// Waits until nothing is in flight, and holds submitters back until the guard is dropped.
-    /// Requests over their time limit do not count, although the driver may still do something.
-    ///
-    /// Must not be called in a completion callback.
-    #[must_use = "dropping the guard lets submitters go on"]
-    pub fn freeze(&self) -> Frozen<'_, D> {
-        self.shared.gate.freeze();
-        self.shared.wait_idle();
-        Frozen { leaf: self }
-    }
-
-    /// Changes the number of requests that may be in flight in each hardware queue, or in all if
-    /// they share tags. Waits until nothing is in flight.
-    ///
-    /// # Errors
-    /// When `depth` is zero, or above the [`max_depth`](QueueOptions::max_depth) of the options.
-    pub fn set_depth(&self, depth: u32) -> Result<(), ConfigError> {
-        let frozen = self.freeze();
-        let resized = self.shared.hardware.set_depth(depth);
-        drop(frozen);
-        resized
-    }
 }
 
 impl<D: Driver> Leaf<D> {
@@ -124,17 +99,6 @@ impl<D: Driver> Leaf<D> {
             });
             until.is_some_and(|until| until <= Instant::now()).then_some(false)
         })
-    }
-}
-
-/// A leaf in which nothing is in flight. Dropping it lets submitters go on.
-pub struct Frozen<'leaf, D: Driver> {
-    leaf: &'leaf Leaf<D>,
-}
-
-impl<D: Driver> Drop for Frozen<'_, D> {
-    fn drop(&mut self) {
-        self.leaf.shared.unfreeze();
     }
 }
 

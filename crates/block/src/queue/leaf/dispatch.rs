@@ -69,15 +69,6 @@ impl<D: Driver> Shared<D> {
         hardware.counters.queued_local.add(bios, Writers::Many);
         self.finish(hardware, &mut completions, Via::Submitter, Bell::wake);
     }
-
-    /// Opens the gate, and sends the requests parked meanwhile.
-    pub(super) fn unfreeze(&self) {
-        self.gate.unfreeze();
-        let mut parked = std::mem::take(&mut *self.parked.lock());
-        if !parked.is_empty() {
-            self.dispatch(&mut parked);
-        }
-    }
 }
 
 /// Whether the submitting thread may end `request` if nothing has to be waited for.

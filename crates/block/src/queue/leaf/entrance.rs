@@ -4,15 +4,13 @@ use super::shared::Shared;
 use crate::affinity::Stamp;
 use crate::bio::Reason;
 use crate::driver::Driver;
-use crate::queue::gate::Shut;
 use crate::queue::hardware::HardwareQueue;
 use crate::request::{Request, RequestList, Terms};
 use crate::statistics::Writers;
-use crate::threads::role::may_wait;
 
 impl<D: Driver> Shared<D> {
-    /// Lets `requests` in: answers those that the device cannot serve, waits while it is frozen,
-    /// and holds those back that have to wait for others. Returns whether any may start now.
+    /// Lets `requests` in: answers those that the device cannot serve, and holds those back that have
+    /// to wait for others. Returns whether any may start now.
     pub(super) fn prepare(
         &self,
         requests: &mut RequestList,
@@ -67,34 +65,18 @@ impl<D: Driver> Shared<D> {
         }
     }
 
-    /// Counts `requests` as inside, as soon as the gate is open. If they cannot wait for that, or
-    /// it is shut for good, takes them from the list and returns false.
+    /// Counts `requests` as inside. Answers them and returns false if the device is closed.
     fn enter(
         &self,
         requests: &mut RequestList,
         hardware: &HardwareQueue,
         writers: Writers,
     ) -> bool {
-        let count = requests.len() as u64;
-        while let Err(shut) = self.gate.enter(&hardware.activity, count, writers) {
-            if shut == Shut::Closed {
-                self.refuse(requests);
-                return false;
-            }
-            if may_wait() {
-                hardware.counters.waits.add(1, writers);
-                let open = || (self.gate.shut() != Some(Shut::Frozen)).then_some(());
-                self.gate.wait_until(open);
-                continue;
-            }
-            let mut parked = self.parked.lock();
-            // Unfreezing takes the parked requests afterwards, under the same lock.
-            if self.gate.shut() == Some(Shut::Frozen) {
-                parked.append(requests);
-                return false;
-            }
+        let is_open = self.gate.enter(&hardware.activity, requests.len() as u64, writers);
+        if !is_open {
+            self.refuse(requests);
         }
-        true
+        is_open
     }
 
     /// Answers requests of a closed device.

@@ -16,4 +16,4 @@ mod watchdog;
 mod watchdog_state;
 mod worker;
 
-pub use device::{Frozen, Leaf};
+pub use device::Leaf;

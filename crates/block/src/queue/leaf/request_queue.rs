@@ -57,7 +57,6 @@ impl<D: Driver> RequestQueue for Shared<D> {
     fn close(&self) {
         self.gate.close();
         self.stopping.store(true, Ordering::SeqCst);
-        self.refuse(&mut std::mem::take(&mut *self.parked.lock()));
         for hardware in self.hardware.all() {
             hardware.mail.wake();
         }

@@ -12,7 +12,7 @@ use crate::experiments::OverlapOrder;
 use crate::queue::gate::Gate;
 use crate::queue::hardware::{HardwareQueue, HardwareSet};
 use crate::queue::options::{Drive, QueueOptions};
-use crate::request::{OverlapTracker, Request, RequestList, dropped};
+use crate::request::{OverlapTracker, Request, dropped};
 
 /// The shared state of a leaf, its threads and the plugs of its users.
 pub(super) struct Shared<D> {
@@ -27,8 +27,6 @@ pub(super) struct Shared<D> {
     pub(super) hardware: HardwareSet,
     /// Whether answers were handed from ring to ring.
     pub(super) rings: AtomicBool,
-    /// Submitted by threads that must not wait while the leaf was frozen.
-    pub(super) parked: Mutex<RequestList>,
     /// Whether requests in flight are to be stopped.
     pub(super) stopping: AtomicBool,
     /// Threads of the hardware queues that have not ended.
@@ -42,7 +40,7 @@ impl<D: Driver> Shared<D> {
     /// The shared state of a leaf over `driver`.
     ///
     /// # Panics
-    /// When the options ask for a depth of zero, or one above their greatest depth.
+    /// When the options ask for a depth of zero.
     pub(super) fn new(driver: D, options: QueueOptions) -> Arc<Self> {
         let keeps_order = options.order == OverlapOrder::Kept
             && options.drive != Drive::Inline
@@ -55,7 +53,6 @@ impl<D: Driver> Shared<D> {
             order: Mutex::default(),
             hardware: HardwareSet::new(&options),
             rings: AtomicBool::new(false),
-            parked: Mutex::default(),
             stopping: AtomicBool::new(false),
             threads: AtomicUsize::new(0),
             watchdog: Arc::default(),
@@ -72,7 +69,7 @@ impl<D: Driver> Shared<D> {
 
     /// What the driver queue of `hardware` is opened for.
     pub(super) fn context(&self, hardware: &HardwareQueue) -> QueueContext {
-        QueueContext { index: hardware.index, depth: hardware.tags.max_depth() }
+        QueueContext { index: hardware.index, depth: hardware.tags.depth() }
     }
 
     pub(super) fn is_stopping(&self) -> bool {

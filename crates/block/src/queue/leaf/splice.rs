@@ -37,7 +37,7 @@ impl<D: Driver> Shared<D> {
 
     /// Counts `request` as inside, if the gate is open and no other has its sectors.
     fn enter_alone(&self, request: &mut Request, hardware: &HardwareQueue) -> bool {
-        if self.gate.enter(&hardware.activity, 1, Writers::Many).is_err() {
+        if !self.gate.enter(&hardware.activity, 1, Writers::Many) {
             return false;
         }
         let is_alone = !self.keeps_order || self.order.lock().may_start(request);
