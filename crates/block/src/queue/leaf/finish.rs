@@ -41,10 +41,7 @@ impl<D: Driver> Shared<D> {
         }
         let (counters, latencies, writers) = self.hardware.cells(hardware, via);
         count(ended, counters, latencies, writers);
-        let elsewhere = self.answer_elsewhere(hardware, ended, &mut ring);
-        if elsewhere > 0 {
-            counters.completed_remote.add(elsewhere, writers);
-        }
+        self.answer_elsewhere(hardware, ended, counters, writers, &mut ring);
         let requests = ended.len() as u64;
         counters.completed_local.add(requests, writers);
         let panic = self.answer(ended);

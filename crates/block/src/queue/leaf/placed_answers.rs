@@ -9,26 +9,28 @@ use crate::driver::{Bell, Driver};
 use crate::experiments::{Placement, Redirect, redirect};
 use crate::queue::hardware::HardwareQueue;
 use crate::request::Request;
+use crate::statistics::{Counters, Writers};
 
 impl<D: Driver> Shared<D> {
-    /// Takes the requests that belong to other CPUs out of `ended`, which came through `hardware`, and
-    /// has them answered there; returns how many. None without a placement.
+    /// Takes the requests that belong to other CPUs out of `ended`, which came through `hardware`,
+    /// counts them, and has them answered there. None without a placement.
     pub(super) fn answer_elsewhere(
         &self,
         hardware: &HardwareQueue,
         ended: &mut Vec<Request>,
+        counters: &Counters,
+        writers: Writers,
         ring: &mut impl FnMut(&Bell),
-    ) -> u64 {
-        let Some(placement) = self.hardware.placement() else { return 0 };
+    ) {
+        let Some(placement) = self.hardware.placement() else { return };
         let redirected = take_redirected(ended, &placement);
         let how = placement.redirect;
         drop(placement);
-        let mut requests = 0;
         for (cpu, ended) in redirected {
-            requests += ended.len() as u64;
+            // Before the answers: a submitter that has them sees the counts.
+            counters.completed_remote.add(ended.len() as u64, writers);
             self.redirect(hardware.index, cpu, how, ended, ring);
         }
-        requests
     }
 
     /// Answers `ended`, which came through the hardware queue with this index, on another CPU.
