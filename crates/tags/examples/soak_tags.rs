@@ -41,7 +41,6 @@ impl Random {
 struct Round {
     set: TagSet,
     users: Vec<User>,
-    resizes: bool,
     /// Per tag, the workers that hold it: never more than one.
     holders: Vec<AtomicU32>,
     /// Per worker, the operations so far.
@@ -60,21 +59,19 @@ impl Round {
             WakePolicy::WakeOne,
             WakePolicy::WakeAll,
         ][random.below(5) as usize];
-        let resizes = random.below(4) == 0;
         let builder: Builder = TagSet::builder(depth)
             .policy(policy)
             .wait_queues(1 + random.below(8) as usize)
             .fair_sharing(random.below(4) == 0)
             .tag_caches(random.below(4) != 0)
-            .threads_at_once(1 + random.below(4) as u32)
-            .max_depth(depth * 2);
+            .threads_at_once(1 + random.below(4) as u32);
         let set = builder.build()?;
         let users = (0..3).map(|_| set.user()).collect();
-        let holders = (0..set.max_depth()).map(|_| AtomicU32::new(0)).collect();
+        let holders = (0..set.depth()).map(|_| AtomicU32::new(0)).collect();
         let done = (0..WORKERS).map(|_| AtomicU64::new(0)).collect();
         let each = operations.div_ceil(WORKERS as u64);
 
-        Ok(Self { set, users, resizes, holders, done, each })
+        Ok(Self { set, users, holders, done, each })
     }
 
     fn operations(&self) -> u64 {
@@ -188,10 +185,6 @@ impl<'a> Worker<'a> {
             }
             997 if self.random.below(50) == 0 => {
                 self.round.users[self.number % self.round.users.len()].idle();
-            }
-            998 if self.round.resizes && self.random.below(200) == 0 => {
-                let depth = 1 + self.random.below(u64::from(self.round.set.max_depth())) as u32;
-                self.round.set.resize(depth).expect("within the maximum");
             }
             _ => {
                 for _ in 0..self.random.below(300) {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use crossbeam_utils::CachePadded;
 
 use crate::layout::Layout;
-use crate::sync::{AtomicU32, Ordering};
 use crate::word::Word;
 
 /// Words shared by a pool and its callers.
@@ -16,17 +15,17 @@ pub(crate) type Words = Arc<[CachePadded<Word>]>;
 pub(crate) struct Bitmap {
     words: Words,
     layout: Layout,
-    depth: AtomicU32,
+    depth: u32,
 }
 
 impl Bitmap {
-    /// With room for `capacity` bits, of which the first `depth` are in use.
-    pub(crate) fn new(capacity: u32, depth: u32) -> Self {
-        let layout = Layout::new(capacity);
+    /// With `depth` bits.
+    pub(crate) fn new(depth: u32) -> Self {
+        let layout = Layout::new(depth);
         let words = (0..layout.words)
             .map(|index| CachePadded::new(Word::new(!layout.valid(index, depth))))
             .collect();
-        Self { words, layout, depth: AtomicU32::new(depth) }
+        Self { words, layout, depth }
     }
 
     pub(crate) fn words(&self) -> &Words {
@@ -38,16 +37,7 @@ impl Bitmap {
     }
 
     pub(crate) fn depth(&self) -> u32 {
-        self.depth.load(Ordering::Relaxed)
-    }
-
-    /// Changes which bits are given out. A search that runs at the same time may still return a bit
-    /// beyond the new depth.
-    pub(crate) fn set_depth(&self, depth: u32) {
-        self.depth.store(depth, Ordering::Relaxed);
-        for (index, word) in self.words.iter().enumerate() {
-            word.block(!self.layout.valid(index, depth));
-        }
+        self.depth
     }
 
     /// Takes a free bit. The hint chooses the word that is looked at first.

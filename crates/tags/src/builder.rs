@@ -11,15 +11,13 @@ use crate::wake_batch::BatchRule;
 /// ```
 /// use undercroft_tags::TagSet;
 ///
-/// let set = TagSet::builder(256).reserved(2).max_depth(1024).build()?;
-/// assert_eq!((set.depth(), set.reserved(), set.wake_batch()), (256, 2, 8));
+/// let set = TagSet::builder(256).wait_queues(4).build()?;
+/// assert_eq!((set.depth(), set.wake_batch()), (256, 8));
 /// # Ok::<(), undercroft_tags::ConfigError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Builder {
     depth: u32,
-    max_depth: Option<u32>,
-    reserved: u32,
     /// Another one only in experiments.
     pub(crate) policy: WakePolicy,
     wait_queues: usize,
@@ -30,7 +28,7 @@ pub struct Builder {
 }
 
 impl TagSet {
-    /// Begins a set of `depth` tags, reserved ones among them.
+    /// Begins a set of `depth` tags.
     #[must_use]
     pub fn builder(depth: u32) -> Builder {
         Builder::new(depth)
@@ -46,8 +44,6 @@ impl Builder {
     pub(crate) fn new(depth: u32) -> Self {
         Self {
             depth,
-            max_depth: None,
-            reserved: 0,
             policy: WakePolicy::default(),
             wait_queues: Self::MOST_WAIT_QUEUES,
             wake_batch: None,
@@ -66,18 +62,10 @@ impl Builder {
     }
 
     /// How many waiters are woken together. By default an eighth of the tags that the waiter with the
-    /// smallest share can count on, 1 to 8. A set that shrinks, or is shared, lowers it where needed.
+    /// smallest share can count on, 1 to 8. A set that is shared lowers it where needed.
     #[must_use]
     pub fn wake_batch(mut self, batch: u32) -> Self {
         self.wake_batch = Some(batch);
-        self
-    }
-
-    /// Keeps the tags `0..tags` for [reserved callers](crate::Caller::for_reserved), which keep a
-    /// set alive that is otherwise full (error handling, for instance).
-    #[must_use]
-    pub fn reserved(mut self, tags: u32) -> Self {
-        self.reserved = tags;
         self
     }
 
@@ -107,63 +95,33 @@ impl Builder {
         self
     }
 
-    /// The most that the set can be [resized](TagSet::resize) to; by default the depth.
-    #[must_use]
-    pub fn max_depth(mut self, depth: u32) -> Self {
-        self.max_depth = Some(depth);
-        self
-    }
-
     /// Makes the set.
     ///
     /// # Errors
-    /// A depth of zero or above [`Builder::MOST_TAGS`] or above the maximum; no tag besides the
-    /// reserved ones; a number of wait queues or a wake batch out of range.
+    /// A depth of zero or above [`Builder::MOST_TAGS`]; a number of wait queues or a wake batch out of
+    /// range.
     pub fn build(self) -> Result<TagSet, ConfigError> {
-        let max_depth = self.max_depth.unwrap_or(self.depth);
-        self.check(max_depth)?;
-        let depth = self.depth - self.reserved;
-        let queues = self.wait_queues;
-        let rule = BatchRule { explicit: self.wake_batch };
+        self.check()?;
+        let Self { depth, wait_queues: queues, fair_sharing: shared, .. } = self;
         let threads_at_once = self.threads_at_once.unwrap_or_else(processors).max(1);
-        let policy = || self.policy.make(queues, threads_at_once);
-        if let Some(batch) = self.wake_batch {
-            let policy = policy();
-            if rule.batch(&*policy, depth, 1) != batch {
-                let most = policy.most_batch(BatchRule::usable(depth, 1));
-                return Err(ConfigError::WakeBatch { batch, most });
-            }
+        let policy = self.policy.make(queues, threads_at_once);
+        let rule = BatchRule { explicit: self.wake_batch };
+        if let Some(batch) = self.wake_batch
+            && rule.batch(&*policy, depth, 1) != batch
+        {
+            let most = policy.most_batch(BatchRule::usable(depth, 1));
+            return Err(ConfigError::WakeBatch { batch, most });
         }
-        let shape = PoolShape {
-            capacity: max_depth - self.reserved,
-            depth,
-            queues,
-            shared: self.fair_sharing,
-            tag_caches: self.tag_caches && !self.fair_sharing,
-        };
-        let normal = Pool::new(&shape, rule, policy());
-        let reserved = (self.reserved > 0).then(|| {
-            // Shares are matters of ordinary tags.
-            let (capacity, depth) = (self.reserved, self.reserved);
-            let shape = PoolShape { capacity, depth, queues, shared: false, tag_caches: false };
-            (self.reserved, Pool::new(&shape, rule, policy()))
-        });
-        Ok(TagSet::from_parts(normal, reserved, max_depth))
+        let shape = PoolShape { depth, queues, shared, tag_caches: self.tag_caches && !shared };
+        Ok(TagSet::of(Pool::new(&shape, rule, policy)))
     }
 
-    fn check(&self, max_depth: u32) -> Result<(), ConfigError> {
+    fn check(&self) -> Result<(), ConfigError> {
         if self.depth == 0 {
             return Err(ConfigError::NoTags);
         }
-        if max_depth > Self::MOST_TAGS {
-            return Err(ConfigError::TooManyTags { depth: max_depth, most: Self::MOST_TAGS });
-        }
-        if self.depth > max_depth {
-            return Err(ConfigError::TooManyTags { depth: self.depth, most: max_depth });
-        }
-        if self.reserved >= self.depth {
-            let (reserved, depth) = (self.reserved, self.depth);
-            return Err(ConfigError::AllReserved { reserved, depth });
+        if self.depth > Self::MOST_TAGS {
+            return Err(ConfigError::TooManyTags { depth: self.depth, most: Self::MOST_TAGS });
         }
         if !(1..=Self::MOST_WAIT_QUEUES).contains(&self.wait_queues) {
             let (queues, most) = (self.wait_queues, Self::MOST_WAIT_QUEUES);

@@ -9,7 +9,7 @@ pub enum ConfigError {
     /// A depth of zero.
     #[error("a tag set of depth 0 would make every caller wait for ever; give it at least one tag")]
     NoTags,
-    /// A depth above the limit of the library, or above the one the set was made for.
+    /// A depth above the limit of the library.
     #[error("depth {depth} is above {most}, the most that this set can have")]
     TooManyTags {
         /// The value asked for.
@@ -17,17 +17,6 @@ pub enum ConfigError {
         /// The limit.
         most: u32,
     },
-    /// No tag would be left for callers that are not reserved.
-    #[error("{reserved} reserved tags leave none of {depth} for other callers")]
-    AllReserved {
-        /// The value asked for.
-        reserved: u32,
-        /// Depth of the set.
-        depth: u32,
-    },
-    /// A reserved caller of a set without reserved tags.
-    #[error("the set has no reserved tags; declare them when it is built")]
-    NoneReserved,
     /// A number of wait queues outside 1 to 8.
     #[error("{queues} wait queues; there are 1 to {most}")]
     WaitQueues {

@@ -16,10 +16,10 @@ pub(crate) struct HoldCheck {
     allow(unused_variables, clippy::unused_self, reason = "only debug builds check")
 )]
 impl HoldCheck {
-    pub(crate) fn new(capacity: u32) -> Self {
+    pub(crate) fn new(depth: u32) -> Self {
         Self {
             #[cfg(debug_assertions)]
-            words: (0..capacity.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
+            words: (0..depth.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 
@@ -34,19 +34,19 @@ impl HoldCheck {
         }
     }
 
-    /// A bit comes back, as tag `number`. Panics in debug builds when it is not held.
+    /// A bit comes back. Panics in debug builds when it is not held.
     #[inline(always)]
-    pub(crate) fn take_back(&self, bit: u32, number: u32) {
+    pub(crate) fn take_back(&self, bit: u32) {
         #[cfg(debug_assertions)]
         {
             let Some(word) = self.words.get((bit / 64) as usize) else {
-                panic!("tag {number} is out of range: the set has no such tag");
+                panic!("tag {bit} is out of range: the set has no such tag");
             };
             let mask = 1 << (bit % 64);
             let held = word.fetch_and(!mask, Ordering::Relaxed);
             assert!(
                 held & mask != 0,
-                "tag {number} is put but nobody holds it: it was put twice, or never got"
+                "tag {bit} is put but nobody holds it: it was put twice, or never got"
             );
         }
     }

@@ -35,7 +35,7 @@
 //! | dispatches for others | [`Caller::get_or_call`] | a tag, or a call when there may be one |
 //!
 //! Any thread puts ([`TagSet::put`]); a put never blocks. [`Builder`] lists what a set can have:
-//! reserved tags, fair shares among several [users](User), and room to be [resized](TagSet::resize).
+//! fair shares among several [users](User), the number of wait queues, the batch of wake-ups.
 //!
 //! ```
 //! use std::pin::pin;

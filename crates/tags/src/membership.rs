@@ -14,7 +14,7 @@ pub(crate) struct Membership {
 impl Membership {
     /// Joins the users that share the set.
     pub(crate) fn enter(set: &TagSet) -> Self {
-        let number = set.normal().users().map(Users::enter);
+        let number = set.pool().users().map(Users::enter);
         Self { set: set.clone(), number }
     }
 
@@ -31,7 +31,7 @@ impl Membership {
     /// Ends the share until the next get.
     pub(crate) fn idle(&self) {
         if let Some(number) = self.number {
-            self.set.normal().set_active(number, false);
+            self.set.pool().set_active(number, false);
         }
     }
 }
@@ -39,7 +39,7 @@ impl Membership {
 impl Drop for Membership {
     fn drop(&mut self) {
         self.idle();
-        if let (Some(users), Some(number)) = (self.set.normal().users(), self.number) {
+        if let (Some(users), Some(number)) = (self.set.pool().users(), self.number) {
             users.leave(number);
         }
     }

@@ -1,4 +1,4 @@
-//! A bitmap with its waiters: one for ordinary tags, one for reserved tags.
+//! A bitmap with its waiters.
 
 use crate::available::Available;
 use crate::bitmap::Bitmap;
@@ -23,16 +23,14 @@ pub(crate) struct Pool {
     rule: BatchRule,
     /// Present with fair sharing.
     users: Option<Users>,
-    /// Held while depth or number of users change, for the wake batch follows both.
+    /// Held while the number of users changes, for the wake batch follows it.
     changes: Mutex<()>,
 }
 
 /// The options of a pool, apart from its waiting.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PoolShape {
-    /// The most tags it will have.
-    pub(crate) capacity: u32,
-    /// Tags at first.
+    /// Tags.
     pub(crate) depth: u32,
     /// Wait queues.
     pub(crate) queues: usize,
@@ -44,17 +42,17 @@ pub(crate) struct PoolShape {
 
 impl Pool {
     pub(crate) fn new(shape: &PoolShape, rule: BatchRule, policy: Box<dyn Policy>) -> Self {
-        let PoolShape { capacity, depth, queues, shared, tag_caches } = *shape;
+        let PoolShape { depth, queues, shared, tag_caches } = *shape;
         let batch = rule.batch(&*policy, depth, 1);
         Self {
-            bitmap: Bitmap::new(capacity, depth),
+            bitmap: Bitmap::new(depth),
             queues: Queues::new(queues),
             policy,
             gate: Gate::new(tag_caches),
-            hold_check: HoldCheck::new(capacity),
+            hold_check: HoldCheck::new(depth),
             batch: AtomicU32::new(batch),
             rule,
-            users: shared.then(|| Users::new(capacity)),
+            users: shared.then(|| Users::new(depth)),
             changes: Mutex::new(()),
         }
     }
@@ -195,15 +193,6 @@ impl Pool {
         Wakes { queues: &self.queues, available: self.available(), batch: self.batch() }
     }
 
-    /// Changes the depth and wakes all waiters.
-    pub(crate) fn resize(&self, depth: u32) {
-        let changes = self.changes.lock();
-        self.bitmap.set_depth(depth);
-        self.follow(depth);
-        drop(changes);
-        self.wake_everybody();
-    }
-
     /// A user begins or ceases to share. Shares grow when one ceases: waiters that were held up by
     /// their own share look again.
     pub(crate) fn set_active(&self, user: u32, active: bool) {
@@ -211,7 +200,7 @@ impl Pool {
         let changes = self.changes.lock();
         let changed = users.set_active(user, active);
         if changed {
-            self.follow(self.bitmap.depth());
+            self.follow(users.active());
         }
         drop(changes);
         if changed && !active {
@@ -222,9 +211,9 @@ impl Pool {
     /// Computes the wake batch anew. A smaller one needs no wake-up: sleepers saw more tags busy
     /// than it takes. A larger one goes with a wake-up of all waiters, so none counts on the old
     /// one.
-    fn follow(&self, depth: u32) {
-        let users = self.users.as_ref().map_or(1, Users::active);
-        self.batch.store(self.rule.batch(&*self.policy, depth, users), Ordering::Relaxed);
+    fn follow(&self, users: u32) {
+        let batch = self.rule.batch(&*self.policy, self.bitmap.depth(), users);
+        self.batch.store(batch, Ordering::Relaxed);
     }
 
     /// Wakes all waiters, after a change that may help any of them.

@@ -22,11 +22,7 @@ pub struct TagSet(Arc<Inner>);
 
 struct Inner {
     id: u32,
-    /// Tags `0..reserved` are in the reserved pool, the others, counted from zero, in the normal one.
-    reserved: u32,
-    normal: Arc<Pool>,
-    reserved_pool: Option<Arc<Pool>>,
-    max_depth: u32,
+    pool: Arc<Pool>,
     callers: Register,
 }
 
@@ -39,21 +35,10 @@ impl TagSet {
         Self::builder(depth).build()
     }
 
-    pub(crate) fn from_parts(
-        normal: Pool,
-        reserved_pool: Option<(u32, Pool)>,
-        max_depth: u32,
-    ) -> Self {
-        let (reserved, reserved_pool) = match reserved_pool {
-            Some((reserved, pool)) => (reserved, Some(Arc::new(pool))),
-            None => (0, None),
-        };
+    pub(crate) fn of(pool: Pool) -> Self {
         Self(Arc::new(Inner {
             id: SETS.fetch_add(1, Ordering::Relaxed),
-            reserved,
-            normal: Arc::new(normal),
-            reserved_pool,
-            max_depth,
+            pool: Arc::new(pool),
             callers: Register::default(),
         }))
     }
@@ -94,150 +79,92 @@ impl TagSet {
     /// # Wrong use
     /// As for [`TagSet::put`].
     pub fn put_all(&self, tags: impl IntoIterator<Item = Tag>) {
-        let bits = self.0.normal.bitmap().layout().bits();
+        let bits = self.0.pool.bitmap().layout().bits();
         let (mut base, mut mask) = (0, 0);
         for tag in tags {
             tag.check_set(self.0.id);
-            let Some(bit) = tag.number().checked_sub(self.0.reserved) else {
-                self.put_mask(tag.number(), 1);
-                continue;
-            };
             // Words have a power of two bits.
-            let (word, inside) = (bit & !(bits - 1), 1 << (bit & (bits - 1)));
+            let (word, inside) = (tag.number() & !(bits - 1), 1 << (tag.number() & (bits - 1)));
             if word != base && mask != 0 {
-                self.put_mask(self.0.reserved + base, mask);
+                self.put_mask(base, mask);
                 mask = 0;
             }
             base = word;
             mask |= inside;
         }
         if mask != 0 {
-            self.put_mask(self.0.reserved + base, mask);
+            self.put_mask(base, mask);
         }
     }
 
     /// Puts tags of one word: `first` is the number of the tag of bit zero.
     #[inline]
     fn put_mask(&self, first: u32, mask: u64) {
-        let (pool, bit) = match first.checked_sub(self.0.reserved) {
-            Some(bit) => (&self.0.normal, bit),
-            None => match &self.0.reserved_pool {
-                Some(pool) => (pool, first),
-                None => return,
-            },
-        };
+        let pool = &self.0.pool;
         for place in 0..64 {
             if cfg!(debug_assertions) && mask >> place & 1 == 1 {
-                pool.hold_check().take_back(bit + place, first + place);
+                pool.hold_check().take_back(first + place);
             }
         }
-        pool.put(bit, mask);
+        pool.put(first, mask);
     }
 
     /// The tag with this number, for drivers that carry only the number through their hardware.
-    /// `None` when the set can have no such tag, even after a resize.
+    /// `None` when the set has no such tag.
     #[must_use]
     pub fn tag(&self, number: u32) -> Option<Tag> {
-        (number < self.0.max_depth).then(|| Tag::new(number, self.0.id))
+        (number < self.depth()).then(|| Tag::new(number, self.0.id))
     }
 
-    /// Changes the depth, reserved tags included, while the set is in use. Tags beyond the new depth
-    /// are no longer given out and stay valid until they are put; a get that runs at the same moment
-    /// may still return one.
-    ///
-    /// # Errors
-    /// A depth above [`TagSet::max_depth`], or one that leaves no tag that is not reserved.
-    pub fn resize(&self, depth: u32) -> Result<(), ConfigError> {
-        if depth == 0 {
-            return Err(ConfigError::NoTags);
-        }
-        if depth > self.0.max_depth {
-            return Err(ConfigError::TooManyTags { depth, most: self.0.max_depth });
-        }
-        if depth <= self.0.reserved {
-            return Err(ConfigError::AllReserved { reserved: self.0.reserved, depth });
-        }
-        self.0.normal.resize(depth - self.0.reserved);
-        Ok(())
-    }
-
-    /// Number of tags, reserved ones included.
+    /// Number of tags.
     #[must_use]
     pub fn depth(&self) -> u32 {
-        self.0.reserved + self.0.normal.bitmap().depth()
+        self.0.pool.bitmap().depth()
     }
 
-    /// The most that the set can be resized to.
-    #[must_use]
-    pub fn max_depth(&self) -> u32 {
-        self.0.max_depth
-    }
-
-    /// Number of reserved tags: `0..reserved`.
-    #[must_use]
-    pub fn reserved(&self) -> u32 {
-        self.0.reserved
-    }
-
-    /// How many waiters are woken together, at the present depth and number of users.
+    /// How many waiters are woken together, at the present number of users.
     #[must_use]
     pub fn wake_batch(&self) -> u32 {
-        self.0.normal.batch()
+        self.0.pool.batch()
     }
 
     /// Number of users that share the set now; zero without fair sharing.
     #[must_use]
     pub fn active_users(&self) -> u32 {
-        self.0.normal.users().map_or(0, Users::active)
+        self.0.pool.users().map_or(0, Users::active)
     }
 
     /// Number of tags that are held.
     #[must_use]
     pub fn in_use(&self) -> u32 {
-        self.pools()
-            .map(|(_, pool)| {
-                let kept = pool.gate().kept().len() as u32;
-                pool.bitmap().weight().saturating_sub(kept)
-            })
-            .sum()
+        let kept = self.0.pool.gate().kept().len() as u32;
+        self.0.pool.bitmap().weight().saturating_sub(kept)
     }
 
     /// The tags that are held, in rising order; each word as it was at one moment, the whole as it
     /// was at none.
     pub fn iter_busy(&self) -> impl Iterator<Item = Tag> + '_ {
-        self.pools()
-            .flat_map(|(first, pool)| {
-                let kept = pool.gate().kept();
-                let busy = pool.bitmap().busy().filter(move |bit| !kept.contains(bit));
-                busy.map(move |bit| first + bit)
-            })
-            .map(|number| Tag::new(number, self.0.id))
+        let kept = self.0.pool.gate().kept();
+        let busy = self.0.pool.bitmap().busy().filter(move |bit| !kept.contains(bit));
+        busy.map(|number| Tag::new(number, self.0.id))
     }
 
     /// Number of waiters in the wait queues. Woken ones that have not run yet are not among them.
     #[must_use]
     pub fn waiting(&self) -> usize {
-        self.pools().map(|(_, pool)| pool.queues().waiting()).sum()
+        self.0.pool.queues().waiting()
     }
 
     /// Wakes every waiter to look again, such as when a queue dies or its callers must go elsewhere.
     pub fn wake_all(&self) {
-        for (_, pool) in self.pools() {
-            pool.wake_everybody();
-        }
+        self.0.pool.wake_everybody();
     }
 
     /// What happened so far.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
-        let waits = self.pools().map(|(_, pool)| pool.queues().counts()).sum();
+        let waits = self.0.pool.queues().counts();
         Statistics::new(self.0.callers.sums(), self.in_use(), waits)
-    }
-
-    /// The pools, each with the number of its first tag, in rising order.
-    fn pools(&self) -> impl Iterator<Item = (u32, &Arc<Pool>)> {
-        let reserved = self.0.reserved_pool.iter().map(|pool| (0, pool));
-        reserved.chain(std::iter::once((self.0.reserved, &self.0.normal)))
     }
 
     #[inline(always)]
@@ -245,12 +172,8 @@ impl TagSet {
         self.0.id
     }
 
-    pub(crate) fn normal(&self) -> &Arc<Pool> {
-        &self.0.normal
-    }
-
-    pub(crate) fn reserved_pool(&self) -> Option<&Arc<Pool>> {
-        self.0.reserved_pool.as_ref()
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        &self.0.pool
     }
 
     pub(crate) fn callers(&self) -> &Register {
@@ -265,14 +188,12 @@ impl fmt::Debug for TagSet {
             .debug_struct("TagSet")
             .field("id", &self.0.id)
             .field("depth", &self.depth())
-            .field("max_depth", &self.0.max_depth)
-            .field("reserved", &self.0.reserved)
-            .field("bits_per_word", &self.0.normal.bitmap().layout().bits())
-            .field("policy", &self.0.normal.policy())
+            .field("bits_per_word", &self.0.pool.bitmap().layout().bits())
+            .field("policy", &self.0.pool.policy())
             .field("wake_batch", &self.wake_batch())
             .field("active_users", &self.active_users())
             .field("busy", &Ranges(self))
-            .field("waiters_per_queue", &self.0.normal.queues().lengths())
+            .field("waiters_per_queue", &self.0.pool.queues().lengths())
             .field("statistics", &self.statistics())
             .finish_non_exhaustive()
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Number of a request in flight: from zero to below the depth of its set, reserved ones first.
+/// Number of a request in flight: from zero to below the depth of its set.
 ///
 /// A plain number, so that it can travel through hardware queues and index tables; it may be copied,
 /// and dropping it does not put it. In debug builds it remembers its set, and a put to another set

@@ -13,8 +13,8 @@ use crate::set::TagSet;
 /// With [fair sharing](crate::Builder::fair_sharing), an active user may hold at most
 /// max(⌈depth / active users⌉, 4) tags (Linux, `hctx_may_queue`). A user is active from its first get
 /// until [`User::idle`], or until it and all its callers are dropped. Callers that get at the same
-/// moment may exceed the share by one tag each. Reserved tags are not shared out, nor is a set of one
-/// tag. Without fair sharing a user has no limit.
+/// moment may exceed the share by one tag each. A set of one tag is not
+/// shared out. Without fair sharing a user has no limit.
 #[derive(Debug, Clone)]
 pub struct User(Arc<Membership>);
 
@@ -47,7 +47,7 @@ impl User {
     /// Tags that this user holds; zero without fair sharing.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
-        match (self.0.set().normal().users(), self.0.number()) {
+        match (self.0.set().pool().users(), self.0.number()) {
             (Some(users), Some(number)) => users.in_flight(number),
             _ => 0,
         }

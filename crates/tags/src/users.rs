@@ -42,11 +42,11 @@ struct Register {
 }
 
 impl Users {
-    pub(crate) fn new(capacity: u32) -> Self {
+    pub(crate) fn new(depth: u32) -> Self {
         Self {
             tables: [const { OnceLock::new() }; TABLES],
             active: AtomicU32::new(0),
-            holders: (0..capacity).map(|_| Plain::new(0)).collect(),
+            holders: (0..depth).map(|_| Plain::new(0)).collect(),
             register: Mutex::new(Register::default()),
         }
     }

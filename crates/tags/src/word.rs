@@ -3,37 +3,29 @@
 use crate::layout::low_bits;
 use crate::sync::{AtomicU64, Ordering};
 
-/// At most 64 bits.
-///
-/// `blocked` changes only when the set is resized. It lies beside `bits`, so the look at it costs no
-/// further cache line; and as blocked bits are kept apart from busy ones, a tag beyond the new depth
-/// that is put after a resize stays out of use.
+/// At most 64 bits. `blocked`, those beyond the depth, lies beside `bits`, so the look at it costs no
+/// further cache line.
 #[derive(Debug)]
 pub(crate) struct Word {
     bits: AtomicU64,
-    blocked: AtomicU64,
+    blocked: u64,
 }
 
 impl Word {
     /// With all bits free but those in `blocked`.
     pub(crate) fn new(blocked: u64) -> Self {
-        Self { bits: AtomicU64::new(0), blocked: AtomicU64::new(blocked) }
+        Self { bits: AtomicU64::new(0), blocked }
     }
 
     /// The bits that were free a moment ago.
     #[inline]
     pub(crate) fn free(&self) -> u64 {
-        !(self.bits.load(Ordering::Relaxed) | self.blocked.load(Ordering::Relaxed))
+        !(self.bits.load(Ordering::Relaxed) | self.blocked)
     }
 
-    /// The bits that were busy a moment ago, also blocked ones still in use.
+    /// The bits that were busy a moment ago.
     pub(crate) fn busy(&self) -> u64 {
         self.bits.load(Ordering::Relaxed)
-    }
-
-    /// Replaces the blocked bits.
-    pub(crate) fn block(&self, blocked: u64) {
-        self.blocked.store(blocked, Ordering::Relaxed);
     }
 
     /// Takes `bit` (a mask of one bit) if it is free and not blocked, without a look at the busy bits
@@ -43,8 +35,7 @@ impl Word {
     /// seen by the next (invariant I2).
     #[inline(always)]
     pub(crate) fn take(&self, bit: u64) -> bool {
-        self.blocked.load(Ordering::Relaxed) & bit == 0
-            && self.bits.fetch_or(bit, Ordering::Acquire) & bit == 0
+        self.blocked & bit == 0 && self.bits.fetch_or(bit, Ordering::Acquire) & bit == 0
     }
 
     /// Takes the first free bit; returns its number.
@@ -67,7 +58,7 @@ impl Word {
     pub(crate) fn take_run(&self, count: u32) -> u64 {
         let mut bits = self.bits.load(Ordering::Relaxed);
         loop {
-            let free = !(bits | self.blocked.load(Ordering::Relaxed));
+            let free = !(bits | self.blocked);
             if free == 0 || count == 0 {
                 return 0;
             }

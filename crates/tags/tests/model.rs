@@ -27,9 +27,6 @@ enum Step {
     PutBatch {
         which: usize,
     },
-    Resize {
-        depth: u32,
-    },
     Idle {
         user: usize,
     },
@@ -42,7 +39,6 @@ fn step() -> impl Strategy<Value = Step> {
         5 => (any::<usize>(), prop::option::of(0..6_usize))
             .prop_map(|(which, caller)| Step::Put { which, caller }),
         2 => any::<usize>().prop_map(|which| Step::PutBatch { which }),
-        1 => (1..300_u32).prop_map(|depth| Step::Resize { depth }),
         1 => (0..2_usize).prop_map(|user| Step::Idle { user }),
     ]
 }
@@ -50,8 +46,6 @@ fn step() -> impl Strategy<Value = Step> {
 #[derive(Debug, Clone)]
 struct Shape {
     depth: u32,
-    max_depth: u32,
-    reserved: u32,
     fair_sharing: bool,
     policy: WakePolicy,
 }
@@ -63,22 +57,17 @@ fn shape() -> impl Strategy<Value = Shape> {
         Just(WakePolicy::WakeOne),
         Just(WakePolicy::WakeAll),
     ];
-    (1..260_u32, 0..60_u32, 0..5_u32, any::<bool>(), policy).prop_map(
-        |(normal, more, reserved, fair_sharing, policy)| Shape {
-            depth: normal + reserved,
-            max_depth: normal + reserved + more,
-            reserved,
-            fair_sharing,
-            policy,
-        },
-    )
+    (1..260_u32, any::<bool>(), policy).prop_map(|(depth, fair_sharing, policy)| Shape {
+        depth,
+        fair_sharing,
+        policy,
+    })
 }
 
 /// The tags that a caller may take.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     Any,
-    Reserved,
     User(usize),
 }
 
@@ -89,30 +78,21 @@ struct Run {
     users: Vec<User>,
     held: Vec<(Tag, Kind)>,
     batches: Vec<(TagBatch, Kind)>,
-    depth: u32,
     active: [bool; 2],
     shape: Shape,
 }
 
 impl Run {
     fn new(shape: &Shape) -> Self {
-        let builder = TagSet::builder(shape.depth)
-            .max_depth(shape.max_depth)
-            .reserved(shape.reserved)
-            .fair_sharing(shape.fair_sharing)
-            .policy(shape.policy);
+        let builder =
+            TagSet::builder(shape.depth).fair_sharing(shape.fair_sharing).policy(shape.policy);
         let set = builder.build().unwrap();
         let users = vec![set.user(), set.user()];
         let mut callers = vec![(set.caller(), Kind::Any), (set.caller(), Kind::Any)];
         callers.extend((0..2).map(|user| (users[user].caller(), Kind::User(user))));
-        if shape.reserved > 0 {
-            callers.push((set.caller().for_reserved().unwrap(), Kind::Reserved));
-        } else {
-            assert!(set.caller().for_reserved().is_err());
-        }
-        let (depth, shape) = (shape.depth, shape.clone());
+        let shape = shape.clone();
         let (held, batches, active) = (Vec::new(), Vec::new(), [false; 2]);
-        Self { set, callers, users, held, batches, depth, active, shape }
+        Self { set, callers, users, held, batches, active, shape }
     }
 
     fn busy(&self) -> BTreeSet<u32> {
@@ -130,28 +110,24 @@ impl Run {
     /// How many more the kind of caller must be able to get, one after the other.
     fn left(&mut self, kind: Kind) -> u32 {
         let busy = self.busy();
-        let free = |from: u32, to: u32| (from..to).filter(|tag| !busy.contains(tag)).count() as u32;
-        let normal = free(self.shape.reserved, self.depth);
+        let depth = self.shape.depth;
+        let free = (0..depth).filter(|tag| !busy.contains(tag)).count() as u32;
         match kind {
-            Kind::Any => normal,
-            Kind::Reserved => free(0, self.shape.reserved),
+            Kind::Any => free,
             Kind::User(user) if self.shape.fair_sharing => {
                 self.active[user] = true;
                 let users = self.active.iter().filter(|active| **active).count() as u32;
                 assert_eq!(users.max(1), users);
-                let depth = self.depth - self.shape.reserved;
                 let share = if depth == 1 { 1 } else { depth.div_ceil(users).max(4) };
-                normal.min(share.saturating_sub(self.holds(user)))
+                free.min(share.saturating_sub(self.holds(user)))
             }
-            Kind::User(_) => normal,
+            Kind::User(_) => free,
         }
     }
 
-    fn check_new(&self, tag: Tag, kind: Kind) {
+    fn check_new(&self, tag: Tag) {
         assert!(!self.busy().contains(&tag.number()), "{tag:?} has two holders");
-        let reserved = tag.number() < self.shape.reserved;
-        assert_eq!(reserved, kind == Kind::Reserved);
-        assert!(tag.number() < self.depth);
+        assert!(tag.number() < self.shape.depth);
     }
 
     fn step(&mut self, step: &Step) {
@@ -163,7 +139,7 @@ impl Run {
                 match self.callers[caller].0.try_get() {
                     Some(tag) => {
                         assert!(left > 0);
-                        self.check_new(tag, kind);
+                        self.check_new(tag);
                         self.held.push((tag, kind));
                     }
                     None => assert!(left == 0),
@@ -177,7 +153,7 @@ impl Run {
                 assert!(batch.len() <= count.min(left));
                 assert!(!batch.is_empty() || count == 0 || left == 0);
                 for tag in batch.iter() {
-                    self.check_new(tag, kind);
+                    self.check_new(tag);
                 }
                 self.batches.push((batch, kind));
             }
@@ -198,13 +174,6 @@ impl Run {
                 if !self.batches.is_empty() {
                     let (batch, _) = self.batches.swap_remove(which % self.batches.len());
                     self.set.put_batch(batch);
-                }
-            }
-            Step::Resize { depth } => {
-                let allowed = depth <= self.shape.max_depth && depth > self.shape.reserved;
-                assert_eq!(self.set.resize(depth).is_ok(), allowed);
-                if allowed {
-                    self.depth = depth;
                 }
             }
             Step::Idle { user } => {
@@ -248,6 +217,6 @@ proptest! {
         // Everything that was put can be got again.
         let mut all = run.set.caller();
         let got = std::iter::from_fn(|| all.try_get()).count() as u32;
-        assert_eq!(got, run.depth - shape.reserved);
+        assert_eq!(got, shape.depth);
     }
 }

@@ -13,8 +13,6 @@ fn sets_that_cannot_be() {
     assert_eq!(error(set(0)), ConfigError::NoTags);
     let most = Builder::MOST_TAGS;
     assert_eq!(error(set(most + 1)), ConfigError::TooManyTags { depth: most + 1, most });
-    assert_eq!(error(set(9).max_depth(8)), ConfigError::TooManyTags { depth: 9, most: 8 });
-    assert_eq!(error(set(4).reserved(4)), ConfigError::AllReserved { reserved: 4, depth: 4 });
     for queues in [0, 9] {
         assert_eq!(error(set(8).wait_queues(queues)), ConfigError::WaitQueues { queues, most: 8 });
     }
@@ -25,25 +23,10 @@ fn sets_that_cannot_be() {
 }
 
 #[test]
-fn a_set_without_reserved_tags_has_no_callers_for_them() {
-    let set = TagSet::new(64).unwrap();
-    assert_eq!(set.caller().for_reserved().unwrap_err(), ConfigError::NoneReserved);
-}
-
-#[test]
-fn resizes_that_cannot_be() {
-    let set = TagSet::builder(8).reserved(2).max_depth(16).build().unwrap();
-    assert_eq!(set.resize(0), Err(ConfigError::NoTags));
-    assert_eq!(set.resize(17), Err(ConfigError::TooManyTags { depth: 17, most: 16 }));
-    assert_eq!(set.resize(2), Err(ConfigError::AllReserved { reserved: 2, depth: 2 }));
-    assert_eq!((set.resize(16), set.depth()), (Ok(()), 16));
-}
-
-#[test]
 fn messages_name_the_remedy() {
     for error in [
         ConfigError::NoTags,
-        ConfigError::NoneReserved,
+        ConfigError::WaitQueues { queues: 9, most: 8 },
         ConfigError::WakeBatch { batch: 9, most: 8 },
     ] {
         assert!(error.to_string().len() > 30, "{error}");
@@ -74,10 +57,10 @@ mod caught {
     }
 
     #[test]
-    #[should_panic(expected = "tag 5 is put but nobody holds it")]
-    fn a_tag_beyond_the_depth() {
-        let set = TagSet::builder(4).max_depth(8).build().unwrap();
-        set.put(set.tag(5).unwrap());
+    #[should_panic(expected = "tag 3 is put but nobody holds it")]
+    fn a_tag_that_was_not_got() {
+        let set = TagSet::new(4).unwrap();
+        set.put(set.tag(3).unwrap());
     }
 
     #[test]

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use crate::batch::TagBatch;
 use crate::bitmap::Words;
 use crate::demand::Demand;
-use crate::error::ConfigError;
 use crate::membership::Membership;
 use crate::pool::Pool;
 use crate::set::TagSet;
@@ -41,8 +40,6 @@ pub struct Caller {
     within: u32,
     /// Where the next get looks first; a bit of the pool.
     hint: u32,
-    /// Number of the tag of the pool's bit zero.
-    first: u32,
     /// No limits and no other users: the short way.
     plain: bool,
     /// Gets from the bitmap since the last time that there was no tag.
@@ -64,65 +61,34 @@ impl TagSet {
 impl Caller {
     pub(crate) fn new(set: &TagSet, demand: Demand, user: Option<Arc<Membership>>) -> Self {
         let (counts, before) = set.callers().enter();
-        let pool = Arc::clone(set.normal());
-        let mut caller = Self {
-            words: Arc::clone(pool.bitmap().words()),
+        let pool = Arc::clone(set.pool());
+        let words = Arc::clone(pool.bitmap().words());
+        let layout = pool.bitmap().layout();
+        // Callers begin apart from each other: multiples of the golden ratio spread evenly however
+        // many there are.
+        let spread = u64::from(before.wrapping_mul(0x9E37_79B9));
+        let word = (spread * words.len() as u64) >> 32;
+        Self {
+            words,
             counts,
             tag_cache: pool.gate().enter(),
-            shift: 0,
-            within: 0,
-            hint: 0,
-            first: set.reserved(),
-            plain: false,
+            shift: layout.shift,
+            within: layout.bits() - 1,
+            hint: (word as u32) << layout.shift,
+            plain: !demand.is_limited() && pool.users().is_none(),
             calm: 0,
             demand,
             next_queue: before as usize % pool.queues().len(),
             user,
             set: set.clone(),
             pool,
-        };
-        caller.start(before);
-        caller
-    }
-
-    /// Takes over the shape of the pool and sets the first hint. Callers begin apart from each other: multiples of the golden ratio spread
-    /// evenly however many there are.
-    fn start(&mut self, before: u32) {
-        let layout = self.pool.bitmap().layout();
-        self.shift = layout.shift;
-        self.within = layout.bits() - 1;
-        let spread = u64::from(before.wrapping_mul(0x9E37_79B9));
-        let word = (spread * self.words.len() as u64) >> 32;
-        self.hint = (word as u32) << self.shift;
-        self.choose_way();
-    }
-
-    /// The short way is for ordinary tags without limits, of a set with one user.
-    fn choose_way(&mut self) {
-        self.empty_tag_cache();
-        self.plain = !self.demand.is_limited()
-            && self.pool.users().is_none()
-            && Arc::ptr_eq(&self.pool, self.set.normal());
-    }
-
-    /// Makes this a caller for reserved tags; limits and shares do not apply to them.
-    ///
-    /// # Errors
-    /// The set has none.
-    pub fn for_reserved(mut self) -> Result<Self, ConfigError> {
-        let pool = self.set.reserved_pool().ok_or(ConfigError::NoneReserved)?;
-        self.pool = Arc::clone(pool);
-        self.words = Arc::clone(self.pool.bitmap().words());
-        self.first = 0;
-        self.demand = Demand::default();
-        self.start(0);
-        Ok(self)
+        }
     }
 
     /// Puts the tag in the tag cache, if there is one, into the bitmap.
     fn empty_tag_cache(&self) {
         if let Some(bit) = self.tag_cache.take() {
-            self.set.normal().put(bit, 1);
+            self.pool.put(bit, 1);
         }
     }
 
@@ -130,11 +96,7 @@ impl Caller {
     #[inline]
     pub fn try_get(&mut self) -> Option<Tag> {
         if let Some(bit) = self.tag_cache.take() {
-            // The set may have shrunk since.
-            if bit < self.pool.bitmap().depth() {
-                return Some(self.hand_out(bit));
-            }
-            self.pool.put(bit, 1);
+            return Some(self.hand_out(bit));
         }
         self.try_get_from_bitmap()
     }
@@ -144,7 +106,7 @@ impl Caller {
     fn hand_out(&self, bit: u32) -> Tag {
         self.pool.hold_check().hand_out(bit);
         self.counts.gets.add(1);
-        Tag::new(self.first + bit, self.set.id())
+        Tag::new(bit, self.set.id())
     }
 
     #[inline]
@@ -207,7 +169,7 @@ impl Caller {
             self.hint = base + (63 - mask.leading_zeros()) + 1;
             self.counts.gets.add(u64::from(mask.count_ones()));
         }
-        TagBatch::new(self.first + base, mask, self.set.id())
+        TagBatch::new(base, mask, self.set.id())
     }
 
     /// Gives a tag back and remembers it for the next get.
@@ -216,13 +178,13 @@ impl Caller {
     /// As for [`TagSet::put`].
     #[inline]
     pub fn put(&mut self, tag: Tag) {
-        // A tag of the other pool makes a hint that is out of range; that counts as none.
-        let bit = tag.number().wrapping_sub(self.first);
+        let bit = tag.number();
+        // A tag that the set does not have makes a hint that counts as none.
         self.hint = bit;
         match self.words.get((bit >> self.shift) as usize) {
             Some(word) if self.plain => {
                 tag.check_set(self.set.id());
-                self.pool.hold_check().take_back(bit, tag.number());
+                self.pool.hold_check().take_back(bit);
                 if self.tag_cache.keep(bit, self.pool.gate()).is_err() {
                     word.clear(1 << (bit & self.within));
                     self.pool.look_for_waiters(1);
@@ -277,7 +239,7 @@ impl Caller {
 
 impl Drop for Caller {
     fn drop(&mut self) {
-        self.set.normal().gate().leave(&self.tag_cache);
+        self.pool.gate().leave(&self.tag_cache);
         self.empty_tag_cache();
         self.set.callers().leave(&self.counts);
     }
@@ -288,7 +250,6 @@ impl fmt::Debug for Caller {
         formatter
             .debug_struct("Caller")
             .field("set", &self.set.id())
-            .field("reserved", &(self.first != self.set.reserved()))
             .field("hint", &self.hint)
             .field("demand", &self.demand)
             .field("shares", &self.user.is_some())

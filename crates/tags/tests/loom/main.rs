@@ -7,8 +7,8 @@
 #![cfg(loom)]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod batches;
 mod cancel;
-mod change;
 mod kinds;
 mod sabotage;
 mod share;

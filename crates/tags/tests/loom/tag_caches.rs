@@ -145,24 +145,3 @@ fn a_tag_cache_is_emptied_when_its_caller_goes() {
         assert_eq!((set.in_use(), set.waiting()), (0, 0));
     });
 }
-
-/// A tag cache keeps no tag alive that a resize has taken away.
-#[test]
-fn a_tag_cache_follows_a_resize() {
-    model(3, || {
-        let set = set(2);
-        let mut caller = set.caller();
-        let tags = [caller.try_get().unwrap(), caller.try_get().unwrap()];
-        let last = *tags.iter().find(|tag| tag.number() == 1).unwrap();
-        let first = *tags.iter().find(|tag| tag.number() == 0).unwrap();
-        let shrink = set.clone();
-        let resizer = thread::spawn(move || shrink.resize(1).unwrap());
-        caller.put(last);
-        resizer.join().unwrap();
-        assert_eq!(caller.try_get(), None);
-        caller.put(first);
-        assert_eq!(caller.try_get(), Some(first));
-        caller.put(first);
-        assert_eq!((set.in_use(), set.waiting()), (0, 0));
-    });
-}

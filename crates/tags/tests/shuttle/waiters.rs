@@ -63,15 +63,9 @@ fn eight_wait_for_eight() {
     check(300, move || sixteen_workers(WakePolicy::Counters, 3));
 }
 
-/// Threads, tasks and callbacks together, with a resize in between.
+/// Threads, tasks and callbacks together, with all of them woken in between.
 fn all_kinds(policy: WakePolicy) {
-    let set = TagSet::builder(8)
-        .max_depth(12)
-        .policy(policy)
-        .wait_queues(2)
-        .threads_at_once(1)
-        .build()
-        .unwrap();
+    let set = TagSet::builder(8).policy(policy).wait_queues(2).threads_at_once(1).build().unwrap();
     let mut holder = set.caller();
     let tags: Vec<Tag> = std::iter::from_fn(|| holder.try_get()).collect();
     let mut workers = Vec::new();
@@ -112,11 +106,10 @@ fn all_kinds(policy: WakePolicy) {
             }
         }));
     }
-    let resized = set.clone();
+    let all = set.clone();
     workers.push(thread::spawn(move || {
-        resized.resize(5).unwrap();
-        resized.resize(12).unwrap();
-        resized.resize(8).unwrap();
+        all.wake_all();
+        all.wake_all();
     }));
     for tag in tags {
         set.put(tag);
@@ -225,24 +218,16 @@ fn no_tag_is_left_beside_a_sleeper() {
     }
 }
 
-/// Two users and reserved callers on one set.
+/// Two users on one set.
 fn limited(policy: WakePolicy) {
-    let set = TagSet::builder(8)
-        .policy(policy)
-        .threads_at_once(1)
-        .fair_sharing(true)
-        .reserved(1)
-        .build()
-        .unwrap();
+    let set =
+        TagSet::builder(8).policy(policy).threads_at_once(1).fair_sharing(true).build().unwrap();
     let users = [set.user(), set.user()];
     let workers: Vec<_> = (0..12)
         .map(|worker| {
             let (set, user) = (set.clone(), users[worker % 2].clone());
             thread::spawn(move || {
-                let mut caller = match worker {
-                    0 | 1 => set.caller().for_reserved().unwrap(),
-                    _ => user.caller(),
-                };
+                let mut caller = user.caller();
                 for _ in 0..2 {
                     let tag = caller.get_blocking();
                     thread::yield_now();
@@ -262,7 +247,7 @@ fn limited(policy: WakePolicy) {
 }
 
 #[test]
-fn users_and_reserved_callers() {
+fn users_with_shares() {
     for policy in POLICIES {
         check(300, move || limited(policy));
     }
