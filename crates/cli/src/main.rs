@@ -1,34 +1,28 @@
 //! The command `undercroft`: parses arguments, calls the libraries, prints.
 //!
-//! Each subcommand is a file in `commands`: its arguments, whose comments are the help, and one
-//! function. Shared parts are here: values of options ([`value`], [`owner`], [`rule_options`]), the
-//! choice of a volume inside an image ([`image`]), any tree ([`tree`]), work on an open volume
-//! ([`session`]), lines that are typed ([`line_editor`]) and their words ([`shell_words`]), the format of
-//! a new volume ([`format_options`]), a disk around it ([`disk_options`], [`disk_report`]), words for
-//! numbers ([`text`]), the output of `--stats` ([`stats`]), standard output ([`standard_output`]), the
-//! forms in which `mount(8)` and `fsck(8)` call the command ([`invocation`]), arguments that are put
-//! together when they are needed ([`deferred`]), and how a run ends ([`report`], [`failure`],
-//! [`remedy`]).
+//! Each subcommand is a module in `commands`: its arguments, whose comments are the help, and one
+//! function. Shared parts are here: values of options ([`value`], [`owner`]), the choice of a volume
+//! inside an image ([`image`]), any tree ([`tree`]), work on an open volume ([`session`]), the format of
+//! a new volume ([`format_options`]), a disk around it ([`disk_options`]), words for numbers
+//! ([`text`]), the output of `--stats` ([`stats`]), standard output ([`standard_output`]), the forms in
+//! which `mount(8)` and `fsck(8)` call the command ([`invocation`]), arguments that are put together
+//! when they are needed ([`deferred`]), and how a run ends ([`report`], [`failure`], [`remedy`]).
 
 mod child;
 mod commands;
 mod deferred;
 mod disk_options;
-mod disk_report;
 mod failure;
 mod format_options;
 mod image;
 mod invocation;
-mod line_editor;
 mod mounts;
 mod output_file;
 mod owner;
 mod progress;
 mod remedy;
 mod report;
-mod rule_options;
 mod session;
-mod shell_words;
 mod standard_output;
 mod stats;
 mod text;

@@ -1,57 +1,32 @@
-//! The subcommands, one a file. Subcommands that work on an open volume are verbs ([`verb`]): a
+//! The subcommands, one a file. Subcommands that work on an open volume are verbs ([`verbs`]): a
 //! shell has them as well.
 
 mod build;
-mod cat;
 mod check;
-mod chmod;
-mod chown;
-mod clone;
 mod completions;
-mod dedupe;
 mod describe;
 mod diff;
 mod extract;
-mod extsize;
-mod fallocate;
 mod frag;
 mod fsck;
-mod get;
-mod getacl;
-mod getxattr;
 mod grow;
 mod info;
 #[cfg(feature = "lab")]
 mod lab;
-mod label;
-mod ln;
-mod ls;
 mod man;
 mod minimise;
-mod mkdir;
 mod mkfs;
-mod mknod;
 mod mount;
-mod mv;
-mod put;
 mod replay;
 mod resync;
-mod rm;
-mod rmxattr;
 #[cfg(feature = "network")]
 mod serve;
 mod set;
-mod setacl;
-mod setxattr;
 mod shell;
 mod shrink;
-mod stat;
 mod status;
-mod sync;
-mod touch;
-mod truncate;
 mod unmount;
-mod verb;
+mod verbs;
 
 use crate::deferred::Deferred;
 use crate::image::ImageArgs;
@@ -60,7 +35,7 @@ use crate::standard_output::StandardOutput;
 use anyhow::{Result, anyhow};
 use clap::{CommandFactory, Parser, Subcommand};
 use std::io::{self, BufWriter, Write};
-use verb::OnImage;
+use verbs::OnImage;
 
 /// XFS volumes in image files and on disks: build, read, change, mount, check. No root needed.
 #[derive(Parser)]

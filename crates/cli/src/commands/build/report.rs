@@ -1,6 +1,6 @@
 //! What a build says to machines.
 
-use crate::disk_report::DiskReport;
+use super::disk_report::DiskReport;
 use serde::Serialize;
 use undercroft_image::pack::Summary;
 use undercroft_xfs::mkfs::Preset;

@@ -1,6 +1,6 @@
 //! `undercroft lab affinity`.
 
-use super::session::{self, CommonArgs, chosen_or};
+use super::runner::{self, CommonArgs, chosen_or};
 use crate::report::Outcome;
 use anyhow::Result;
 use clap::ValueEnum;
@@ -96,6 +96,6 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         mechanisms: chosen_or(&args.mechanisms, &defaults.mechanisms),
         placements: defaults.placements,
     };
-    session::run(&args.common, out, |run, found| affinity::run(&options, run, found))?;
+    runner::run(&args.common, out, |run, found| affinity::run(&options, run, found))?;
     Ok(Outcome::Done)
 }

@@ -1,6 +1,6 @@
 //! `undercroft lab age`.
 
-use super::session;
+use super::runner;
 use crate::format_options::FormatArgs;
 use crate::report::Outcome;
 use crate::value;
@@ -94,7 +94,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let volume = Volume::open_bulk(args.image.open(false, Some(Arc::new(note)))?)?;
     let aged = age(&volume, &map(args, volume.geometry().ag_blocks), args.seed)?;
     mkfs::finish(&volume, true)?;
-    session::report(undercroft_lab::Outcome::Age(aged.outcome), args.seed, args.json, out)?;
+    runner::report(undercroft_lab::Outcome::Age(aged.outcome), args.seed, args.json, out)?;
     Ok(Outcome::Done)
 }
 

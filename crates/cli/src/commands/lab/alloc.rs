@@ -1,6 +1,6 @@
 //! `undercroft lab alloc`.
 
-use super::session::{self, CommonArgs, chosen_or};
+use super::runner::{self, CommonArgs, chosen_or};
 use crate::output_file;
 use crate::report::Outcome;
 use crate::value;
@@ -194,6 +194,6 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         on: args.on.clone(),
         data: args.data,
     };
-    session::run(&args.common, out, |run, found| alloc::run(&options, run, found))?;
+    runner::run(&args.common, out, |run, found| alloc::run(&options, run, found))?;
     Ok(Outcome::Done)
 }

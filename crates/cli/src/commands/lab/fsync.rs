@@ -1,6 +1,6 @@
 //! `undercroft lab fsync`.
 
-use super::session::{self, CommonArgs, PlaceArgs, chosen_or};
+use super::runner::{self, CommonArgs, PlaceArgs, chosen_or};
 use crate::report::Outcome;
 use crate::value;
 use anyhow::Result;
@@ -83,6 +83,6 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         warm_up: args.warm_up.into(),
         workload,
     };
-    session::run(&args.common, out, |run, found| fsync::run(&options, run, found))?;
+    runner::run(&args.common, out, |run, found| fsync::run(&options, run, found))?;
     Ok(Outcome::Done)
 }

@@ -1,6 +1,6 @@
 //! `undercroft lab iops`.
 
-use super::session::{self, CommonArgs, chosen_or};
+use super::runner::{self, CommonArgs, chosen_or};
 use crate::report::Outcome;
 use crate::value;
 use anyhow::{Result, ensure};
@@ -148,7 +148,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         file_bytes: args.file_size,
         fio: args.fio,
     };
-    session::run(&args.common, out, |run, found| iops::run(&options, run, found))?;
+    runner::run(&args.common, out, |run, found| iops::run(&options, run, found))?;
     Ok(Outcome::Done)
 }
 

@@ -1,6 +1,6 @@
 //! `undercroft lab meta`.
 
-use super::session::{self, CommonArgs, PlaceArgs, chosen_or};
+use super::runner::{self, CommonArgs, PlaceArgs, chosen_or};
 use crate::report::Outcome;
 use anyhow::Result;
 use std::io::Write;
@@ -51,6 +51,6 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         directories: directories.into_iter().map(|count| count as usize).collect(),
         files: args.files as usize,
     };
-    session::run(&args.common, out, |run, found| meta::run(&options, run, found))?;
+    runner::run(&args.common, out, |run, found| meta::run(&options, run, found))?;
     Ok(Outcome::Done)
 }

@@ -11,7 +11,7 @@ mod mount;
 mod plan;
 mod plot;
 mod report;
-mod session;
+mod runner;
 mod table;
 mod tags;
 mod unplug;

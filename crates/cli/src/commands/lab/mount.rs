@@ -1,6 +1,6 @@
 //! `undercroft lab mount`.
 
-use super::session::{self, CommonArgs};
+use super::runner::{self, CommonArgs};
 use crate::report::Outcome;
 use crate::value;
 use anyhow::Result;
@@ -76,6 +76,6 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             None => Source::Generated(args.files.into()),
         },
     };
-    session::run(&args.common, out, |run, found| mount::run(&options, run, found))?;
+    runner::run(&args.common, out, |run, found| mount::run(&options, run, found))?;
     Ok(Outcome::Done)
 }

@@ -1,6 +1,6 @@
 //! `undercroft lab tags`.
 
-use super::session::{self, CommonArgs, chosen_or};
+use super::runner::{self, CommonArgs, chosen_or};
 use crate::report::Outcome;
 use anyhow::Result;
 use clap::ValueEnum;
@@ -124,6 +124,6 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         policies: chosen_or(&args.policies, &PolicyName::ALL),
         waiters: args.waiters.into(),
     };
-    session::run(&args.common, out, |run, found| tags::run(&options, run, found))?;
+    runner::run(&args.common, out, |run, found| tags::run(&options, run, found))?;
     Ok(Outcome::Done)
 }

@@ -1,6 +1,6 @@
 //! `undercroft lab unplug`.
 
-use super::session::{self, CommonArgs, chosen_or};
+use super::runner::{self, CommonArgs, chosen_or};
 use crate::report::Outcome;
 use anyhow::Result;
 use clap::ValueEnum;
@@ -82,6 +82,6 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         threads: args.threads.into(),
         service_times: chosen_or(&services, &defaults.service_times),
     };
-    session::run(&args.common, out, |run, found| unplug::run(&options, run, found))?;
+    runner::run(&args.common, out, |run, found| unplug::run(&options, run, found))?;
     Ok(Outcome::Done)
 }

@@ -1,6 +1,6 @@
 //! `undercroft getacl`.
 
-use super::verb::Verb;
+use crate::commands::verbs::Verb;
 use crate::report::{self, Outcome};
 use crate::session::Session;
 use crate::text;

@@ -1,6 +1,6 @@
 //! `undercroft label`.
 
-use super::verb::Verb;
+use super::Verb;
 use crate::report::{self, Outcome};
 use crate::session::Session;
 use crate::text;

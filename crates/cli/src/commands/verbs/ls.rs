@@ -1,6 +1,6 @@
 //! `undercroft ls`.
 
-use super::verb::Verb;
+use super::Verb;
 use crate::image::target_and_device;
 use crate::report::{self, Outcome};
 use crate::session::Session;

@@ -1,20 +1,21 @@
 //! `undercroft build`.
 
+mod disk_report;
 mod on;
 mod report;
+mod rule_options;
 
 use crate::disk_options::DiskArgs;
-use crate::disk_report;
 use crate::format_options::FormatArgs;
 use crate::output_file;
 use crate::progress::Progress;
 use crate::report::{Outcome, json_line, note, warning};
-use crate::rule_options::RuleArgs;
 use crate::stats::StatsArgs;
 use crate::{text, value};
 use anyhow::{Result, bail};
 use clap::ValueHint;
 use report::Report;
+use rule_options::RuleArgs;
 use std::io::Write;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;

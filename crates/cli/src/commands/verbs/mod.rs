@@ -1,11 +1,30 @@
 //! Commands on an open volume: the same on the command line, behind the name of an image, and in a
 //! shell. The table is in one place, the macro `verbs`.
 
+mod attributes;
+pub(crate) mod cat;
+pub(crate) mod clone;
+pub(crate) mod dedupe;
+pub(crate) mod fallocate;
+pub(crate) mod get;
+pub(crate) mod label;
+pub(crate) mod ln;
+pub(crate) mod ls;
+pub(crate) mod mkdir;
+pub(crate) mod mknod;
+pub(crate) mod mv;
+pub(crate) mod put;
+pub(crate) mod rm;
+pub(crate) mod stat;
+pub(crate) mod sync;
+pub(crate) mod truncate;
+
 use crate::deferred;
 use crate::image::ImageArgs;
 use crate::report::Outcome;
 use crate::session::Session;
 use anyhow::Result;
+use attributes::{chmod, chown, extsize, getacl, getxattr, rmxattr, setacl, setxattr, touch};
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use std::io::Write;
 
@@ -75,7 +94,7 @@ macro_rules! verbs {
         /// Verbs on the command line.
         #[derive(Subcommand)]
         pub(crate) enum OnImage {
-            $($name(On<super::$module::Args>),)+
+            $($name(On<$module::Args>),)+
         }
 
         impl OnImage {
@@ -97,7 +116,7 @@ macro_rules! verbs {
         /// Verbs in a shell.
         #[derive(Subcommand)]
         pub(crate) enum InShell {
-            $($name(super::$module::Args),)+
+            $($name($module::Args),)+
         }
 
         impl InShell {

@@ -1,7 +1,7 @@
 //! `undercroft dedupe`.
 
+use super::Verb;
 use super::clone::RangeArgs;
-use super::verb::Verb;
 use crate::report::{self, Outcome};
 use crate::session::Session;
 use crate::text;

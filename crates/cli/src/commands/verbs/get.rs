@@ -1,8 +1,8 @@
 //! `undercroft get`.
 
+use super::Verb;
 use super::cat;
-use super::extract::{self, Target};
-use super::verb::Verb;
+use crate::commands::extract::{self, Target};
 use crate::failure::Usage;
 use crate::report::Outcome;
 use crate::session::{LastLink, Session};
@@ -88,7 +88,7 @@ impl Verb for Args {
 
 impl Args {
     /// Whether standard output gets an archive, if the path is that of a directory.
-    pub(super) fn is_archive(&self) -> bool {
+    pub(crate) fn is_archive(&self) -> bool {
         self.recursive && Target::is_archive(&self.dest)
     }
 

@@ -1,6 +1,6 @@
 //! `undercroft ln`.
 
-use super::verb::Verb;
+use super::Verb;
 use crate::failure::Usage;
 use crate::owner::NewOwner;
 use crate::report::Outcome;

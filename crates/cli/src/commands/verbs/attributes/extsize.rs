@@ -1,6 +1,6 @@
 //! `undercroft extsize`.
 
-use super::verb::Verb;
+use crate::commands::verbs::Verb;
 use crate::report::Outcome;
 use crate::session::Session;
 use crate::value;

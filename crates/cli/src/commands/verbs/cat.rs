@@ -1,6 +1,6 @@
 //! `undercroft cat`.
 
-use super::verb::Verb;
+use super::Verb;
 use crate::report::{self, Outcome};
 use crate::session::{LastLink, Session};
 use crate::text;

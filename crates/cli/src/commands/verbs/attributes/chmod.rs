@@ -1,6 +1,6 @@
 //! `undercroft chmod`.
 
-use super::verb::Verb;
+use crate::commands::verbs::Verb;
 use crate::report::Outcome;
 use crate::session::{LastLink, Session};
 use anyhow::Result;

@@ -1,6 +1,6 @@
 //! `undercroft setacl`.
 
-use super::verb::Verb;
+use crate::commands::verbs::Verb;
 use crate::report::Outcome;
 use crate::session::Session;
 use anyhow::Result;

@@ -1,6 +1,6 @@
 //! `undercroft rmxattr`.
 
-use super::verb::Verb;
+use crate::commands::verbs::Verb;
 use crate::report::Outcome;
 use crate::session::{LastLink, Session};
 use anyhow::{Result, bail};

@@ -1,6 +1,6 @@
 //! `undercroft rm`.
 
-use super::verb::Verb;
+use super::Verb;
 use crate::report::Outcome;
 use crate::session::Session;
 use anyhow::{Result, bail};

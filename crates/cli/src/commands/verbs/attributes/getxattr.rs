@@ -1,6 +1,6 @@
 //! `undercroft getxattr`.
 
-use super::verb::Verb;
+use crate::commands::verbs::Verb;
 use crate::report::{self, Outcome};
 use crate::session::{LastLink, Session};
 use crate::text;

@@ -2,20 +2,22 @@
 
 #[cfg(test)]
 mod crash_tests;
+mod line_editor;
+mod words;
 
-use super::verb::InShell;
+use crate::commands::verbs::InShell;
 use crate::failure::{ScriptLine, Usage};
 use crate::image::ImageArgs;
-use crate::line_editor::LineEditor;
 use crate::report::{self, Outcome};
 use crate::session::Session;
-use crate::shell_words::{self, Unfinished};
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser};
+use line_editor::LineEditor;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::os::unix::ffi::OsStringExt;
+use words::Unfinished;
 
 /// Run many commands on one volume: those typed, or a script on standard input.
 ///
@@ -117,7 +119,7 @@ impl Shell<'_> {
         while read_line(&mut line)? {
             number += 1;
             let first = number;
-            while shell_words::split(&line) == Err(Unfinished::Backslash) {
+            while words::split(&line) == Err(Unfinished::Backslash) {
                 line.push(b'\n');
                 if !read_line(&mut line)? {
                     line.pop();
@@ -166,7 +168,7 @@ impl Shell<'_> {
 
     /// Runs the line of a number.
     fn line(&self, number: u64, line: &[u8], out: &mut dyn Write) -> Result<(Next, Outcome)> {
-        let mut words = shell_words::split(line).map_err(|unfinished| match unfinished {
+        let mut words = words::split(line).map_err(|unfinished| match unfinished {
             Unfinished::Quotation => Usage("a quotation mark is left open".into()),
             Unfinished::Backslash => Usage("nothing follows the backslash at the end".into()),
         })?;

@@ -1,6 +1,6 @@
 //! `undercroft put`.
 
-use super::verb::Verb;
+use super::Verb;
 use crate::owner::NewOwner;
 use crate::report::Outcome;
 use crate::session::{LastLink, Session};

@@ -1,6 +1,6 @@
 //! `undercroft chown`.
 
-use super::verb::Verb;
+use crate::commands::verbs::Verb;
 use crate::owner::NewOwner;
 use crate::report::Outcome;
 use crate::session::{LastLink, Session};

@@ -1,6 +1,6 @@
 //! `undercroft fallocate`.
 
-use super::verb::Verb;
+use super::Verb;
 use crate::failure::Usage;
 use crate::report::Outcome;
 use crate::session::Session;
