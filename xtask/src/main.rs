@@ -2,20 +2,27 @@
 
 #![forbid(unsafe_code)]
 
-mod bench;
+// Rooms by floors, from the ground up: each uses only those on floors before its own.
+mod shell;
+mod texts;
+
+mod citations;
+mod workspace;
+
+mod packages;
+mod public;
+mod system;
+mod tags;
+
 mod book;
-mod boot;
 mod debian;
 mod dist;
 mod newest;
-mod packages;
-mod public;
-mod shell;
+
+mod bench;
+mod boot;
 mod soak;
-mod system;
-mod tags;
 mod test;
-mod workspace;
 
 use std::process::ExitCode;
 

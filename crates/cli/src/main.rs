@@ -8,26 +8,32 @@
 //! which `mount(8)` and `fsck(8)` call the command ([`invocation`]), arguments that are put together
 //! when they are needed ([`deferred`]), and how a run ends ([`report`], [`failure`], [`remedy`]).
 
+// Rooms by floors, from the ground up: each uses only those on floors before its own.
 mod child;
-mod commands;
 mod deferred;
-mod disk_options;
 mod failure;
-mod format_options;
-mod image;
 mod invocation;
 mod mounts;
 mod output_file;
-mod owner;
-mod progress;
 mod remedy;
+mod standard_output;
+mod text;
+mod value;
+
+mod disk_options;
+mod format_options;
+mod progress;
 mod report;
 mod session;
-mod standard_output;
+
+mod owner;
 mod stats;
-mod text;
+
+mod image;
+
 mod tree;
-mod value;
+
+mod commands;
 
 use clap::{CommandFactory, Parser};
 use commands::Cli;

@@ -47,20 +47,29 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-mod access;
-mod attributes;
+// Rooms by floors, from the ground up: each uses only those on floors before its own.
+mod as_path;
 mod clock;
-mod directory;
-mod error;
-mod file;
-mod file_system;
 mod metadata;
-mod names;
-mod nodes;
+
+mod error;
 mod options;
-mod path;
+
+mod access;
+
+mod file_system;
+
+mod directory;
+mod file;
 mod xattr;
 
+mod attributes;
+mod names;
+mod nodes;
+
+mod path;
+
+pub use as_path::AsPath;
 pub use attributes::{Change, SetTime};
 pub use clock::{Clock, timestamp};
 pub use directory::Entry;
@@ -70,7 +79,7 @@ pub use file_system::FileSystem;
 pub use metadata::Metadata;
 pub use names::{Existing, NewFile, Owner, RenameFlags};
 pub use options::{AccessTimes, OpenOptions};
-pub use path::{AsPath, DirEntry, Place, ReadDir, Walk, WalkEntry};
+pub use path::{DirEntry, Place, ReadDir, Walk, WalkEntry};
 pub use undercroft_xfs::ErrorKind;
 pub use undercroft_xfs::format::{DeviceNumber, FileType, InodeFlags, Timestamp};
 pub use undercroft_xfs::units::InodeNumber;

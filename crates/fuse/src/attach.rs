@@ -2,8 +2,8 @@
 //!
 //! The library of the protocol could do it, but it unmounts by path when it ends: whatever is there.
 
-use crate::mount::Settings;
 use crate::point::MountPoint;
+use crate::settings::Settings;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount, mount_remount};

@@ -29,28 +29,35 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-mod attach;
+// Rooms by floors, from the ground up: each uses only those on floors before its own.
 mod counters;
 mod ending;
 mod failure;
-mod holders;
 pub mod ioctl;
-mod keeper;
-mod mount;
 mod mounts;
 mod nodes;
+mod settings;
+mod status;
+
 pub mod options;
 mod point;
-mod protocol;
 mod server;
-mod status;
+
+mod attach;
+mod holders;
+mod keeper;
 mod unmount;
+
+mod protocol;
+
+mod mount;
 
 pub use ending::{EndOfServer, Ended};
 pub use failure::Log;
 pub use holders::Holder;
-pub use mount::{Finished, Mount, MountFailure, Settings, Target};
+pub use mount::{Finished, Mount};
 pub use mounts::{Listed, listed};
 pub use point::MountPoint;
+pub use settings::{MountFailure, Settings, Target};
 pub use status::{STATUS_ATTRIBUTE, Status};
 pub use unmount::{InUse, UnmountFailure};

@@ -1,6 +1,6 @@
 //! Mount options as people type them after `-o`, and as `mount(8)` hands them on.
 
-use crate::mount::Settings;
+use crate::settings::Settings;
 use thiserror::Error;
 use undercroft_fs::AccessTimes;
 

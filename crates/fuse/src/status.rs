@@ -3,7 +3,6 @@
 //! It is an attribute of the root directory, which no listing shows: so it can be asked for wherever
 //! the mount is seen, in whatever container, without a socket that must be found.
 
-use crate::server::Server;
 use serde::{Deserialize, Serialize};
 
 /// The attribute of the root directory that is the status, as JSON.
@@ -62,33 +61,5 @@ impl Status {
     pub(crate) fn to_json(&self) -> Vec<u8> {
         // There are only strings and numbers in it.
         serde_json::to_vec(self).unwrap_or_default()
-    }
-}
-
-impl Server {
-    /// The state now.
-    pub(crate) fn status(&self) -> Status {
-        let volume = self.fs.volume();
-        let load = volume.load();
-        let failed = volume.refusal().map(|why| why.to_string());
-        Status {
-            image: self.name.clone(),
-            pid: std::process::id(),
-            socket: self.ending.as_ref().map_or_else(String::new, |ending| ending.name().into()),
-            read_only: !self.fs.is_writable() || failed.is_some() || self.is_at_rest(),
-            at_rest: self.is_at_rest(),
-            failed,
-            dirty_data: load.dirty_data,
-            buffers: load.buffers,
-            dirty_buffers: load.dirty_buffers,
-            journal: load.journal,
-            journal_used: load.journal_used,
-            known_files: self.nodes.known(),
-            open_files: self.nodes.openings() as u64,
-            requests: self.counters.begun(),
-            in_flight: self.counters.under_way(),
-            damage_errors: self.failures.damage(),
-            device_errors: self.failures.device(),
-        }
     }
 }

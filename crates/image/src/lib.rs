@@ -9,8 +9,10 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+// Rooms by floors, from the ground up: each uses only those on floors before its own.
 pub mod diff;
 pub mod disk;
 pub mod layer;
-pub mod pack;
 pub mod unpack;
+
+pub mod pack;

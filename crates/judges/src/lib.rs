@@ -17,30 +17,35 @@
 
 #![forbid(unsafe_code)]
 
+// Rooms by floors, from the ground up: each uses only those on floors before its own.
 mod error;
+pub mod kernel;
+pub mod rounds;
 mod sparse;
 
-pub mod cache;
-pub mod composefs;
-pub mod damage;
 pub mod first_read;
 pub mod image;
-pub mod kernel;
-pub mod load;
-pub mod loop_device;
-pub mod matrix;
-pub mod mount;
-pub mod nbd;
 pub mod odd;
-pub mod populate;
 pub mod program;
 pub mod random;
-pub mod rounds;
-pub mod scratch;
-pub mod served;
-pub mod suite;
 pub mod tree;
+
+pub mod cache;
+pub mod load;
+pub mod loop_device;
+pub mod mount;
+pub mod nbd;
+pub mod populate;
+
+pub mod composefs;
+pub mod served;
 pub mod xfsprogs;
+
+pub mod damage;
+pub mod scratch;
+pub mod suite;
+
+pub mod matrix;
 
 pub use error::{Error, Report};
 pub use loop_device::LoopDevice;

@@ -10,6 +10,7 @@ use crate::fsync::FsyncOutcome;
 use crate::iops::IopsOutcome;
 use crate::meta::MetaOutcome;
 use crate::mount::MountOutcome;
+use crate::statistics::CaseRates;
 use crate::tags::TagsOutcome;
 use crate::unplug::UnplugOutcome;
 
@@ -50,18 +51,6 @@ pub enum Outcome {
     AllocGrowth(SearchOutcome),
     /// Speed of the machine behind a step of a report.
     Calibration(CalibrationOutcome),
-}
-
-/// The rates of one case, run by run, for comparisons with another file of records.
-pub(crate) struct CaseRates {
-    pub(crate) case: String,
-    pub(crate) of_runs: Vec<f64>,
-}
-
-impl CaseRates {
-    pub(crate) fn new(case: String, of_runs: Vec<f64>) -> Self {
-        Self { case, of_runs }
-    }
 }
 
 impl Outcome {

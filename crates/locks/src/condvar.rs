@@ -22,7 +22,7 @@ use std::time::Duration;
 
 pub use parking_lot::WaitTimeoutResult;
 
-use crate::{MutexGuard, held, raw};
+use crate::{MutexGuard, held, order, raw};
 
 /// Wakes threads that wait for what an [`OrderedMutex`](crate::OrderedMutex) protects to change.
 ///
@@ -101,7 +101,7 @@ impl Condvar {
     ) -> R {
         let address = raw::address(MutexGuard::mutex(guard));
         // Before anything is unlocked: afterwards a panic could not be had (`relock`).
-        let key = held::will_take_again(address);
+        let key = order::will_take_again(address);
         self.waiters.fetch_add(1, Relaxed);
         let mut asleep = self.asleep.lock();
         let result = held::with_next_key(key, || {

@@ -1,4 +1,4 @@
-//! The locks that the current thread holds, and whether it may wait for more.
+//! The locks that the current thread holds.
 //!
 //! The list is the thread's own: guards do not leave their thread, so a lock is released where it
 //! was taken. Every function here does nothing in builds without checks.
@@ -8,7 +8,6 @@ use std::mem::ManuallyDrop;
 use std::panic::Location;
 
 use crate::CHECKED;
-use crate::violation::{Rule, refuse};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
@@ -40,21 +39,6 @@ thread_local! {
     static THREAD: Thread = const {
         Thread { held: RefCell::new(ManuallyDrop::new(Vec::new())), next_key: Cell::new(None) }
     };
-}
-
-/// Takes a lock for which the thread may have to wait: `acquire`, if the order allows it.
-#[inline]
-#[track_caller]
-pub(crate) fn block(address: usize, rank: u8, mode: Mode, acquire: impl FnOnce()) {
-    if CHECKED {
-        let key = THREAD.with(|thread| thread.next_key.get());
-        let wanted = Held { address, rank, mode, key, place: Location::caller() };
-        wanted.check_against(|_| true);
-        acquire();
-        wanted.push();
-    } else {
-        acquire();
-    }
 }
 
 /// Takes a lock if that needs no waiting. Returns whether it did.
@@ -99,20 +83,6 @@ pub(crate) fn downgraded(address: usize) {
     if CHECKED {
         change(address, |lock| lock.mode = Mode::Shared);
     }
-}
-
-/// The thread is about to set down a lock, sleep, and take it again. That blocks, so the order must
-/// allow it, which is checked while the lock is still held. Returns the key to take it again with.
-#[inline]
-#[track_caller]
-pub(crate) fn will_take_again(address: usize) -> Option<u64> {
-    if !CHECKED {
-        return None;
-    }
-    let lock = find(|lock| (lock.address == address).then_some(*lock))?;
-    let again = Held { place: Location::caller(), ..lock };
-    again.check_against(|other| other.address != address);
-    lock.key
 }
 
 /// The lock at this address counts as taken where the caller says.
@@ -173,41 +143,18 @@ pub fn assert_unlocked(what: &str) {
 }
 
 impl Held {
-    /// Panics if the thread must not wait for this lock while it holds others that count.
-    #[track_caller]
-    fn check_against(self, counts: impl Fn(&Self) -> bool) {
-        let broken = |other: &Self| {
-            let rule = self.breaks(other).filter(|_| counts(other))?;
-            Some((rule, *other))
-        };
-        if let Some(last) = find(broken) {
-            // The same lock tells more than what else is wrong.
-            let same = find(|other| broken(other).filter(|(rule, _)| *rule == Rule::Twice));
-            let (rule, other) = same.unwrap_or(last);
-            refuse(rule, &self, &other);
-        }
-    }
-
-    /// The rule against waiting for this lock while the other is held.
-    fn breaks(&self, other: &Self) -> Option<Rule> {
-        let ascending = self.key.zip(other.key).is_some_and(|(mine, its)| mine > its);
-        if other.address == self.address {
-            Some(Rule::Twice)
-        } else if other.rank > self.rank {
-            Some(Rule::Rank)
-        } else if other.rank == self.rank && !ascending {
-            Some(Rule::Key)
-        } else {
-            None
-        }
-    }
-
-    fn push(self) {
+    /// Puts the lock into the list; the next one has no key.
+    pub(crate) fn push(self) {
         THREAD.with(|thread| {
             thread.next_key.set(None);
             thread.held.borrow_mut().push(self);
         });
     }
+}
+
+/// The key of the next lock that is taken.
+pub(crate) fn next_key() -> Option<u64> {
+    THREAD.with(|thread| thread.next_key.get())
 }
 
 /// What `ask` answers for the lock that was taken last of those for which it has an answer. The

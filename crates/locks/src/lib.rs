@@ -53,11 +53,18 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-mod condvar;
+// Rooms by floors, from the ground up: each uses only those on floors before its own.
 mod held;
-mod raw;
+
 mod relock;
+
 mod violation;
+
+mod order;
+
+mod raw;
+
+mod condvar;
 
 pub use condvar::{Condvar, WaitTimeoutResult};
 pub use held::{assert_unlocked, with_key};

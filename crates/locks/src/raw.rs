@@ -7,6 +7,7 @@ use parking_lot::lock_api::{GuardNoSend, RawMutex, RawRwLock, RawRwLockDowngrade
 
 use crate::OrderedMutex;
 use crate::held::{self, Mode};
+use crate::order;
 
 /// What [`OrderedMutex`] locks.
 #[repr(transparent)]
@@ -45,7 +46,7 @@ unsafe impl<const RANK: u8> RawMutex for RawOrderedMutex<RANK> {
     #[inline]
     #[track_caller]
     fn lock(&self) {
-        held::block(self.address(), RANK, Mode::Exclusive, || self.raw.lock());
+        order::block(self.address(), RANK, Mode::Exclusive, || self.raw.lock());
     }
 
     #[inline]
@@ -84,7 +85,7 @@ unsafe impl<const RANK: u8> RawRwLock for RawOrderedRwLock<RANK> {
     #[inline]
     #[track_caller]
     fn lock_shared(&self) {
-        held::block(self.address(), RANK, Mode::Shared, || self.raw.lock_shared());
+        order::block(self.address(), RANK, Mode::Shared, || self.raw.lock_shared());
     }
 
     #[inline]
@@ -103,7 +104,7 @@ unsafe impl<const RANK: u8> RawRwLock for RawOrderedRwLock<RANK> {
     #[inline]
     #[track_caller]
     fn lock_exclusive(&self) {
-        held::block(self.address(), RANK, Mode::Exclusive, || self.raw.lock_exclusive());
+        order::block(self.address(), RANK, Mode::Exclusive, || self.raw.lock_exclusive());
     }
 
     #[inline]

@@ -12,6 +12,7 @@
 mod compare;
 #[cfg(target_arch = "x86_64")]
 mod copy;
+
 // Without optimisation the moves in them are calls of memcpy.
 #[cfg(all(target_arch = "x86_64", target_env = "musl", not(debug_assertions)))]
 mod symbols;

@@ -6,6 +6,8 @@
 //!
 //! The crate knows no file system. Design and promises are in `docs/decisions/nbd.md`.
 
-pub mod client;
+// Rooms by floors, from the ground up: each uses only those on floors before its own.
 pub mod protocol;
+
+pub mod client;
 pub mod server;

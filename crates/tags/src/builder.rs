@@ -95,6 +95,13 @@ impl Builder {
         self
     }
 
+    /// How waiters are woken; [`WakePolicy::Counters`] by default.
+    #[must_use]
+    pub fn policy(mut self, policy: WakePolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
     /// Makes the set.
     ///
     /// # Errors

@@ -94,21 +94,11 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-mod available;
-mod batch;
-mod bitmap;
-mod builder;
-mod caller;
+// Rooms by floors, from the ground up: each uses only those on floors before its own.
 mod demand;
 mod error;
-pub mod experiments;
 mod hold_check;
 mod layout;
-mod membership;
-mod policy;
-mod pool;
-mod set;
-mod statistics;
 #[cfg(not(any(loom, shuttle)))]
 mod sync;
 /// What tests of the models and counts need to see.
@@ -116,12 +106,34 @@ mod sync;
 #[doc(hidden)]
 pub mod sync;
 mod tag;
-mod tag_cache;
-mod user;
 mod users;
-mod wait;
-mod wake_batch;
+
+mod batch;
+mod statistics;
+mod tag_cache;
 mod word;
+
+mod bitmap;
+mod wait;
+
+mod available;
+
+mod policy;
+
+pub mod experiments;
+mod wake_batch;
+
+mod pool;
+
+mod place;
+mod set;
+
+mod builder;
+mod membership;
+
+mod caller;
+
+mod user;
 
 pub use batch::TagBatch;
 pub use builder::Builder;

@@ -11,29 +11,35 @@
 
 #![forbid(unsafe_code)]
 
+// Rooms by floors, from the ground up: each uses only those on floors before its own.
 mod archive;
-mod blocks;
 mod container;
 mod description;
-mod device;
-mod groups;
-mod inodes;
 mod input;
-mod log;
-mod log_replay;
-mod mount;
-mod names;
-mod nbd;
-mod partitions;
 mod policy;
 mod population;
 mod rules;
+
+mod mount;
+mod nbd;
+mod partitions;
 mod sample;
+
+mod device;
 mod seeds;
+
+mod blocks;
+mod log;
+mod log_replay;
+mod visit;
+
+mod groups;
+mod names;
 mod superblock;
 mod trees;
-mod visit;
 mod volume;
+
+mod inodes;
 
 pub use archive::with_checksums;
 pub use device::PatchedDevice;

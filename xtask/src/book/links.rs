@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::test::citations;
+use crate::citations;
 
 /// A page: where its links lead, and what can be led to.
 struct Page {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::test::tidy;
+use crate::texts;
 
 /// Checks all pictures below `docs`.
 pub(super) fn check(root: &Path) -> Result<()> {
@@ -19,7 +19,7 @@ pub(super) fn check(root: &Path) -> Result<()> {
             let mut text = String::new();
             let place = root.join(file);
             if place.is_dir() {
-                tidy::walk(root, &place, &mut |_, source| text += source)?;
+                texts::walk(root, &place, &mut |_, source| text += source)?;
             } else {
                 text = fs::read_to_string(&place).unwrap_or_default();
             }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::test::citations;
-use crate::test::tidy;
+use crate::citations;
+use crate::texts;
 
 /// The list of chapters, with paths from its own directory.
 const SUMMARY: &str = "docs/SUMMARY.md";
@@ -76,7 +76,7 @@ impl Sources {
 
     fn check_complete(&self, root: &Path) -> Result<()> {
         let mut left = Vec::new();
-        tidy::walk(root, &root.join("docs"), &mut |path, _| {
+        texts::walk(root, &root.join("docs"), &mut |path, _| {
             let is_page = path.extension().is_some_and(|end| end == "md");
             if is_page && path != Path::new(SUMMARY) && !self.pages.contains_key(path) {
                 left.push(path.display().to_string());

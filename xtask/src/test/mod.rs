@@ -1,13 +1,14 @@
 //! `cargo xtask test`: set-up, then every check, each a step that can be run alone.
 
-pub(crate) mod citations;
+mod circles;
 mod counts;
 mod layers;
 mod licences;
+mod modules;
 mod programs;
 mod scratch;
 mod sentences;
-pub(crate) mod tidy;
+mod tidy;
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +18,7 @@ use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use undercroft_judges::{kernel, rounds};
 
-use crate::{book, newest, public, shell, system, tags, workspace};
+use crate::{book, citations, newest, public, shell, system, tags, workspace};
 use counts::Counts;
 
 /// One check. The order is that of the run: the quick ones first.

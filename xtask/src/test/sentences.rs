@@ -3,7 +3,7 @@
 use std::mem;
 use std::path::Path;
 
-use super::citations::prose;
+use crate::citations::prose;
 
 /// The most words of a sentence.
 const MOST_WORDS: usize = 30;

@@ -1,18 +1,16 @@
 //! Checks that no compiler makes: the size of files, traces of work, neatness, short sentences.
 
 use std::fmt::Write as _;
-use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
+
+use crate::texts;
 
 use super::sentences;
 
 /// The longest source file, in lines.
 const MOST_LINES: usize = 1000;
-
-/// Directories that are not part of the repository's text.
-const SKIPPED: [&str; 5] = [".git", "target", "corpus", "artifacts", "proptest-regressions"];
 
 /// Texts that do not belong in the repository. Each is put together here, so that this file does
 /// not name them.
@@ -30,7 +28,7 @@ const LEFTOVERS: [(&str, &str); 7] = [
 pub(super) fn check(root: &Path) -> Result<()> {
     let mut faults = String::new();
     let mut files = 0;
-    walk(root, root, &mut |path, text| {
+    texts::walk(root, root, &mut |path, text| {
         files += 1;
         for fault in faults_of(path, text) {
             // Writing to a string does not fail.
@@ -42,40 +40,6 @@ pub(super) fn check(root: &Path) -> Result<()> {
     }
     println!("{files} files are tidy");
     Ok(())
-}
-
-/// Calls `visit` with the path below `root` and the text of each file.
-pub(crate) fn walk(
-    root: &Path,
-    directory: &Path,
-    visit: &mut impl FnMut(&Path, &str),
-) -> Result<()> {
-    let mut entries = fs::read_dir(directory)
-        .with_context(|| format!("cannot list {}", directory.display()))?
-        .collect::<Result<Vec<_>, _>>()?;
-    entries.sort_by_key(fs::DirEntry::file_name);
-    for entry in entries {
-        let path = entry.path();
-        let name = entry.file_name();
-        let kind = entry.file_type()?;
-        if kind.is_dir() {
-            if !SKIPPED.iter().any(|skipped| name == *skipped) {
-                walk(root, &path, visit)?;
-            }
-        } else if kind.is_file() && is_text(&path) {
-            let text = fs::read_to_string(&path)
-                .with_context(|| format!("cannot read {} as text", path.display()))?;
-            visit(path.strip_prefix(root)?, &text);
-        }
-    }
-    Ok(())
-}
-
-/// Whether the name is one of a file that people write.
-fn is_text(path: &Path) -> bool {
-    let extension = path.extension().and_then(|extension| extension.to_str());
-    matches!(extension, Some("rs" | "md" | "toml" | "sh" | "yml" | "yaml"))
-        || path.ends_with(".ci/run")
 }
 
 /// The faults of one file.
@@ -126,16 +90,5 @@ mod tests {
             assert_eq!(faults_of(source, &text).len(), 1, "{}", &text[..text.len().min(40)]);
         }
         assert!(faults_of(Path::new("a.md"), "Long\n").is_empty());
-    }
-
-    #[test]
-    fn this_repository_is_walked() {
-        let mut seen = 0;
-        walk(crate::workspace::root(), crate::workspace::root(), &mut |path, _| {
-            seen += 1;
-            assert!(!path.starts_with("target"));
-        })
-        .unwrap();
-        assert!(seen > 20);
     }
 }

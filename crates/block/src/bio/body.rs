@@ -9,7 +9,6 @@ use super::batch::Ticket;
 use super::completion::Completion;
 use super::error::BlockError;
 use super::file_range::FileRange;
-use super::flags::Flags;
 use super::join::Join;
 use super::operation::Operation;
 use crate::memory::{Buffer, Recycle, Recycled, SegmentList, Spares};
@@ -22,6 +21,24 @@ use crate::units::{SECTOR_SIZE, Sector};
 #[must_use = "a bio does nothing until it is submitted"]
 pub struct Bio {
     pub(super) inner: Recycled<Inner>,
+}
+
+/// What the submitter of a bio asks for beside its operation.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Flags {
+    pub(super) force_unit_access: bool,
+    pub(super) untorn: bool,
+    pub(super) immediate: bool,
+    pub(super) unwaiting: bool,
+    pub(super) seldom_waiting: bool,
+    pub(super) by_place: bool,
+}
+
+impl Flags {
+    /// Those of a part of a bio, whose bytes have to meet those of the other parts in memory.
+    pub(super) fn of_part(self) -> Self {
+        Self { by_place: false, ..self }
+    }
 }
 
 /// The contents of a bio.

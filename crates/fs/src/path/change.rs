@@ -1,7 +1,7 @@
 //! Names by path.
 
-use super::AsPath;
 use super::resolve::Follow;
+use crate::AsPath;
 use crate::error::At;
 use crate::names::{NewFile, Owner, RenameFlags};
 use crate::{FileSystem, PathError};

@@ -1,8 +1,8 @@
 //! Files as a whole, by path.
 
-use super::AsPath;
 use super::place::is_directory;
 use super::resolve::Follow;
+use crate::AsPath;
 use crate::error::At;
 use crate::names::{Existing, NewFile};
 use crate::{File, FileSystem, Metadata, PathError};

@@ -4,7 +4,6 @@
 //! resolved inside the volume, absolute ones from its root; `..` above the root is the root. Paths
 //! and their parts are bytes; a path may be longer than a kernel takes.
 
-mod as_path;
 mod change;
 mod content;
 mod place;
@@ -13,7 +12,6 @@ mod remove_all;
 mod resolve;
 mod walk;
 
-pub use as_path::AsPath;
 pub use place::Place;
 pub use read_dir::{DirEntry, ReadDir};
 pub use walk::{Walk, WalkEntry};

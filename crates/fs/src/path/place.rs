@@ -1,7 +1,7 @@
 //! Where something is made, moved or taken away: a name in a directory.
 
-use super::AsPath;
 use super::resolve::Follow;
+use crate::AsPath;
 use crate::{File, FileSystem, Metadata, PathError};
 use std::sync::Arc;
 use undercroft_xfs::format::FileType;

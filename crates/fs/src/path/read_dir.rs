@@ -1,7 +1,7 @@
 //! The entries of one directory.
 
-use super::AsPath;
 use super::resolve::Follow;
+use crate::AsPath;
 use crate::directory::Batch;
 use crate::error::At;
 use crate::{FileSystem, Metadata, PathError};

@@ -1,8 +1,8 @@
 //! Whole trees that go.
 
-use super::AsPath;
 use super::read_dir::{Child, Listing};
 use super::resolve::Follow;
+use crate::AsPath;
 use crate::{File, FileSystem, PathError};
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Whole trees, depth first.
 
-use super::AsPath;
 use super::read_dir::{Child, Listing};
 use super::resolve::Follow;
+use crate::AsPath;
 use crate::{FileSystem, Metadata, PathError};
 use rustc_hash::FxHashMap;
 use std::ffi::OsStr;

@@ -12,8 +12,8 @@ mod session;
 pub(crate) use session::{Ends, start};
 
 use crate::failure::Failure;
-use crate::mount::Settings;
 use crate::server::{Attributes, Caller, Seek, Server, Write};
+use crate::settings::Settings;
 use attributes::{
     FOR_EVER, attributes, decode_device, errno, generation, kind, no_file, node, number, set_time,
     timestamp,

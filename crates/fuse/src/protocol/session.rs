@@ -3,8 +3,8 @@
 use super::Translator;
 use super::kernel::Kernel;
 use crate::attach::attach;
-use crate::mount::{MountFailure, Settings, Target};
 use crate::point::MountPoint;
+use crate::settings::{MountFailure, Settings, Target};
 use crate::unmount::InUse;
 use fuser::{Config, Session, SessionACL};
 use std::io;

@@ -10,6 +10,7 @@ mod data;
 mod flags;
 mod listing;
 mod names;
+mod state;
 mod xattrs;
 
 use crate::counters::Counters;

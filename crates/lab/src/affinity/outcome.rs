@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::measure::rate::Rate;
-use crate::outcome::CaseRates;
+use crate::statistics::CaseRates;
 
 /// A CPU by its role in the experiment, as the tables of 2008 name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use undercroft_xfs::frag::Layout;
 
 use crate::measure::histogram::{Line, lines};
 use crate::measure::latency::Latency;
-use crate::outcome::CaseRates;
+use crate::statistics::CaseRates;
 
 /// One kind of operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

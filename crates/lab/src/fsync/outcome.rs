@@ -6,8 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::measure::latency::Latency;
-use crate::outcome::CaseRates;
 use crate::report::number::counted;
+use crate::statistics::CaseRates;
 
 /// How the files of an iteration become durable. The numbers are those of fs_mark's `-S`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

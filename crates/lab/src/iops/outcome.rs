@@ -5,8 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::measure::rate::Rate;
-use crate::outcome::CaseRates;
 use crate::report::number::counted;
+use crate::statistics::CaseRates;
 
 /// Reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::outcome::CaseRates;
 use crate::report::number::counted;
+use crate::statistics::CaseRates;
 
 /// The operations on every file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::outcome::CaseRates;
+use crate::statistics::CaseRates;
 
 /// The settings of the queue of a device, with the names of 2008.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

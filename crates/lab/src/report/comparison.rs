@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use crate::outcome::CaseRates;
 use crate::record::Record;
 use crate::report::blocks::{Blocks, Table};
 use crate::report::number::thousands;
 use crate::report::plot::{self, BarChart, Drawing, Value};
+use crate::statistics::CaseRates;
 use crate::statistics::{Estimate, Rule, Verdict};
 
 /// Rates that both files have, each with how often as fast the second is as the first.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::measure::latency::Latency;
 use crate::measure::rate::Rate;
-use crate::outcome::CaseRates;
+use crate::statistics::CaseRates;
 
 /// A wake policy of a set of tags, as the experiment names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::measure::latency::Latency;
 use crate::measure::rate::Rate;
-use crate::outcome::CaseRates;
+use crate::statistics::CaseRates;
 
 /// How requests are held back and sent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

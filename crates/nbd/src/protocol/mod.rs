@@ -43,11 +43,10 @@ pub use defect::ProtocolError;
 pub use export::{BlockSizes, Export, TransmissionFlags};
 pub use greeting::{ClientFlags, Greeting, HandshakeFlags};
 pub use option::{
-    ClientOption, InfoRequest, MetaContextRequest, OPTION_HEADER, OptionCode, OptionHeader,
+    ClientOption, InfoKind, InfoRequest, MetaContextRequest, OPTION_HEADER, OptionCode,
+    OptionHeader,
 };
-pub use option_reply::{
-    Info, InfoKind, OPTION_REPLY_HEADER, OptionError, OptionReply, OptionReplyHeader,
-};
+pub use option_reply::{Info, OPTION_REPLY_HEADER, OptionError, OptionReply, OptionReplyHeader};
 pub use reply::{ChunkHeader, ChunkKind, ErrorChunk, Hole, ReplyFlags, ReplyHeader, SimpleReply};
 pub use request::{Command, CommandFlags, Dialect, Request, StatusFilter};
 pub use status::{AllocationFlags, StatusChunk, StatusExtent};

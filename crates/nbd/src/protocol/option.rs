@@ -1,11 +1,26 @@
 //! Options: the requests of a client before transmission.
 
+use super::ProtocolError;
 use super::cursor::{Cursor, length, put_counted_text, put_text, text};
 use super::greeting::OPTION_MAGIC;
-use super::{InfoKind, ProtocolError};
 
 /// The length of the header of an option.
 pub const OPTION_HEADER: usize = 16;
+
+/// The kind of an information on an export.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct InfoKind(pub u16);
+
+impl InfoKind {
+    /// Size and abilities.
+    pub const EXPORT: Self = Self(0);
+    /// The name that the server uses.
+    pub const NAME: Self = Self(1);
+    /// Words for people.
+    pub const DESCRIPTION: Self = Self(2);
+    /// Sizes and addresses of requests.
+    pub const BLOCK_SIZE: Self = Self(3);
+}
 
 /// Numbers of options.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::cursor::{Cursor, length, put_counted_text, put_text, text};
-use super::{BlockSizes, Export, OptionCode, ProtocolError};
+use super::{BlockSizes, Export, InfoKind, OptionCode, ProtocolError};
 
 const OPTION_REPLY_MAGIC: u64 = 0x0003_e889_0455_65a9;
 /// The length of the header of an answer to an option.
@@ -15,21 +15,6 @@ const INFO: u32 = 3;
 const META_CONTEXT: u32 = 4;
 /// Set in the kind of every error.
 const ERROR: u32 = 1 << 31;
-
-/// The kind of an information on an export.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct InfoKind(pub u16);
-
-impl InfoKind {
-    /// Size and abilities.
-    pub const EXPORT: Self = Self(0);
-    /// The name that the server uses.
-    pub const NAME: Self = Self(1);
-    /// Words for people.
-    pub const DESCRIPTION: Self = Self(2);
-    /// Sizes and addresses of requests.
-    pub const BLOCK_SIZE: Self = Self(3);
-}
 
 /// An information on an export.
 #[derive(Clone, Debug, Eq, PartialEq)]

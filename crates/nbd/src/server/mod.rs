@@ -26,6 +26,7 @@ mod read;
 mod request;
 mod service;
 mod write;
+mod writer;
 mod writers;
 
 pub use connection::{Listener, Tls, TlsError};

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::Caller;
 use crate::membership::Membership;
+use crate::place::Place;
 use crate::tag::Tag;
-use crate::wait::{Callback, Place, Signal};
+use crate::wait::{Callback, Signal};
 
 /// Outcome of [`Caller::get_or_call`] and [`CallbackWait::retry`].
 #[derive(Debug)]

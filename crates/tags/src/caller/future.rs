@@ -5,8 +5,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use super::Caller;
+use crate::place::Place;
 use crate::tag::Tag;
-use crate::wait::{Place, Signal};
+use crate::wait::Signal;
 
 /// The future of [`Caller::get_async`].
 #[derive(Debug)]

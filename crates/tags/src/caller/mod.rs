@@ -14,12 +14,13 @@ use crate::batch::TagBatch;
 use crate::bitmap::Words;
 use crate::demand::Demand;
 use crate::membership::Membership;
+use crate::place::Place;
 use crate::pool::Pool;
 use crate::set::TagSet;
 use crate::statistics::Counts;
 use crate::tag::Tag;
 use crate::tag_cache::{CALM, TagCache};
-use crate::wait::{Place, Signal};
+use crate::wait::Signal;
 
 /// Gets tags for one thread or one hardware queue.
 ///

@@ -2,7 +2,6 @@
 
 use super::cyclic::CyclicBatches;
 use super::one_or_all::{WakeAll, WakeOne};
-use crate::builder::Builder;
 use crate::policy::{Counters, Policy};
 
 /// How waiters are woken.
@@ -35,14 +34,5 @@ impl WakePolicy {
             Self::WakeOne => Box::new(WakeOne),
             Self::WakeAll => Box::new(WakeAll),
         }
-    }
-}
-
-impl Builder {
-    /// How waiters are woken; [`WakePolicy::Counters`] by default.
-    #[must_use]
-    pub fn policy(mut self, policy: WakePolicy) -> Self {
-        self.policy = policy;
-        self
     }
 }

@@ -4,11 +4,10 @@
 //! arrival ([`queue`]). A waiter that is woken and finds no tag, because another was faster, goes
 //! back to its old place, not to the end.
 
-mod place;
 mod queue;
 mod signal;
 
-pub(crate) use place::Place;
+pub(crate) use queue::{Queue, Ticket};
 pub(crate) use signal::{Callback, Signal};
 
 use crossbeam_utils::CachePadded;
@@ -16,19 +15,18 @@ use crossbeam_utils::CachePadded;
 use crate::demand::Demand;
 use crate::statistics::WaitCounts;
 use crate::sync::{AtomicU32, AtomicUsize, Ordering};
-use queue::Queue;
 
 /// The wait queues of one pool of tags.
 #[derive(Debug)]
 pub(crate) struct Queues {
     /// Waiters in all queues: all that a put reads when no caller waits.
-    waiting: CachePadded<AtomicUsize>,
+    pub(crate) waiting: CachePadded<AtomicUsize>,
     /// The queue that the next walk begins with.
     next: CachePadded<AtomicUsize>,
     /// Threads that were woken and have not begun to look for a tag. They will, unlike tasks, which
     /// their executor may keep from running; so others may be spared the way on their account.
-    called: CachePadded<AtomicU32>,
-    queues: Box<[CachePadded<Queue>]>,
+    pub(crate) called: CachePadded<AtomicU32>,
+    pub(crate) queues: Box<[CachePadded<Queue>]>,
 }
 
 impl Queues {

@@ -10,12 +10,12 @@ use crate::statistics::WaitCounts;
 use crate::sync::{AtomicU32, AtomicUsize, Mutex, Ordering};
 
 /// Order of arrival in one queue.
-pub(super) type Ticket = u64;
+pub(crate) type Ticket = u64;
 
 /// A waiter is in the list until it is woken or leaves by itself: not to be there any more *is* to
 /// be woken. There is no other state that could disagree.
 #[derive(Debug)]
-pub(super) struct Queue {
+pub(crate) struct Queue {
     /// Length of the list, to pass by an empty queue without its lock.
     len: AtomicUsize,
     list: Mutex<List>,
@@ -35,22 +35,22 @@ struct Waiter {
 }
 
 impl Queue {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { len: AtomicUsize::new(0), list: Mutex::new(List::default()) }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len.load(Ordering::SeqCst)
     }
 
-    pub(super) fn counts(&self) -> WaitCounts {
+    pub(crate) fn counts(&self) -> WaitCounts {
         self.list.lock().counts
     }
 
     /// Publishes a waiter, a new one at the end, one that was here before at its old place. The
     /// caller goes on with the barrier and a second look (invariant I1). `waiting` is the sum over
     /// queues.
-    pub(super) fn publish(
+    pub(crate) fn publish(
         &self,
         ticket: Option<Ticket>,
         signal: Signal,
@@ -67,7 +67,7 @@ impl Queue {
     }
 
     /// Whether the waiter has been woken; if not, it will be told through `signal` from now on.
-    pub(super) fn is_woken(&self, ticket: Ticket, signal: Option<Signal>) -> bool {
+    pub(crate) fn is_woken(&self, ticket: Ticket, signal: Option<Signal>) -> bool {
         match self.list.lock().waiters.get_mut(&ticket) {
             None => true,
             Some(waiter) => {
@@ -80,7 +80,7 @@ impl Queue {
     }
 
     /// Takes a waiter out that leaves by itself; false if it was woken before.
-    pub(super) fn leave(&self, ticket: Ticket, waiting: &AtomicUsize) -> bool {
+    pub(crate) fn leave(&self, ticket: Ticket, waiting: &AtomicUsize) -> bool {
         let mut list = self.list.lock();
         // The waiter's signal is dropped after the lock is released: it may run foreign code.
         let waiter = list.waiters.remove(&ticket);
@@ -94,7 +94,7 @@ impl Queue {
 
     /// Takes out the first `most` waiters for which `can_use` holds. They count as woken, and
     /// threads among them as `called`.
-    pub(super) fn take(
+    pub(crate) fn take(
         &self,
         most: u32,
         can_use: impl Fn(Demand) -> bool,
@@ -127,7 +127,7 @@ impl Queue {
     }
 
     /// Changes the counts.
-    pub(super) fn count(&self, change: impl FnOnce(&mut WaitCounts)) {
+    pub(crate) fn count(&self, change: impl FnOnce(&mut WaitCounts)) {
         change(&mut self.list.lock().counts);
     }
 }

@@ -9,8 +9,9 @@
 //! [`reset`](Cursor::reset) or looked up anew. It remembers the blocks of its path, so that the
 //! next lookup nearby reads none of them again.
 
+use super::frame::Frame;
 use super::kind::{BlockPointer, BtreeKind};
-use super::node::{Frame, Node, NodeEdit};
+use super::node::{Node, NodeEdit};
 use super::store::{NewRoot, ReadTree, Root, WriteTree};
 use super::verify::{corrupt, read_block};
 use crate::bytes::{Changes, EditBytes};

@@ -1,8 +1,9 @@
 //! Deleting a record (docs/algorithms/btrees.md#deletion).
 
 use super::cursor::{Cursor, Level, edit_block};
+use super::frame::Frame;
 use super::kind::{BlockPointer, BtreeKind};
-use super::node::{Frame, Node};
+use super::node::Node;
 use super::shift::{Sibling, Side};
 use super::store::{Root, WriteTree};
 use super::verify::read_block;

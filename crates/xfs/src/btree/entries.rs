@@ -1,52 +1,8 @@
 //! The entries of a block moved and copied as bytes: by code that all kinds of trees share.
 
-use super::kind::{BlockPointer, BtreeKind};
-use super::node::Frame;
+use super::frame::{Frame, Sizes};
 use crate::bytes::{EditBytes, be16};
 use std::ops::Range;
-
-/// Bytes of what the entries of a tree consist of.
-#[derive(Clone, Copy)]
-pub(super) struct Sizes {
-    record: usize,
-    /// One key or two: what a node keeps for a child.
-    pub(super) keys: usize,
-    pointer: usize,
-}
-
-impl Sizes {
-    pub(super) const fn of<K: BtreeKind>() -> Self {
-        let keys = if K::OVERLAPPING { 2 * K::KEY_LEN } else { K::KEY_LEN };
-        Self { record: K::RECORD_LEN, keys, pointer: K::Pointer::LEN }
-    }
-
-    #[inline]
-    pub(super) const fn record_at(self, frame: &Frame, index: usize) -> usize {
-        frame.base + (index - 1) * self.record
-    }
-
-    #[inline]
-    pub(super) const fn keys_at(self, frame: &Frame, index: usize) -> usize {
-        frame.base + (index - 1) * self.keys
-    }
-
-    #[inline]
-    pub(super) const fn pointer_at(self, frame: &Frame, index: usize) -> usize {
-        frame.base + frame.max * self.keys + (index - 1) * self.pointer
-    }
-
-    /// Where entries `first` up to, not including, `end` are: records and nothing, or keys and
-    /// pointers.
-    fn parts(self, frame: &Frame, first: usize, end: usize) -> [Range<usize>; 2] {
-        if frame.leaf {
-            let records = self.record_at(frame, first)..self.record_at(frame, end);
-            [records, frame.base..frame.base]
-        } else {
-            let keys = self.keys_at(frame, first)..self.keys_at(frame, end);
-            [keys, self.pointer_at(frame, first)..self.pointer_at(frame, end)]
-        }
-    }
-}
 
 /// The entries of a block, open for change.
 pub(super) struct Entries<'a> {

@@ -16,6 +16,7 @@ mod cursor;
 mod delete;
 mod entries;
 mod find;
+mod frame;
 mod insert;
 mod keys;
 mod kind;

@@ -2,74 +2,18 @@
 //!
 //! Entries are counted from 1, as everywhere in the engine; 0 is "before the first".
 
-use super::entries::{Entries, Sizes};
+use super::entries::Entries;
+use super::frame::{Frame, Sizes};
 use super::kind::{BlockPointer, BtreeKind};
 use crate::bytes::EditBytes;
 use crate::cache::{MetaBuffer, ReadGuard};
-use crate::format::{BmapRoot, HeaderLayout, TreeGeometry};
+use crate::format::{BmapRoot, HeaderLayout};
 use std::marker::PhantomData;
 
 /// Bytes of a key on the stack; no kind has a longer one.
 const KEY_BUFFER: usize = 40;
 /// Bytes of a record on the stack; no kind has a longer one.
 const RECORD_BUFFER: usize = 24;
-
-/// Where things are in a block.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Frame {
-    geometry: TreeGeometry,
-    /// Offset of the number of entries.
-    pub(super) count_at: usize,
-    /// Offset of the first record or key.
-    pub(super) base: usize,
-    /// Most entries.
-    pub(super) max: usize,
-    pub(super) leaf: bool,
-}
-
-impl Frame {
-    /// A block at `level`.
-    pub(super) fn block(geometry: &TreeGeometry, level: usize) -> Self {
-        Self {
-            geometry: *geometry,
-            count_at: HeaderLayout::NUMRECS,
-            base: geometry.layout.header_len(),
-            max: geometry.max_entries(level),
-            leaf: level == 0,
-        }
-    }
-
-    /// The root inside an inode.
-    pub(super) fn inline(geometry: &TreeGeometry, root: &BmapRoot) -> Self {
-        Self {
-            geometry: *geometry,
-            count_at: BmapRoot::NUMRECS,
-            base: BmapRoot::HEADER_LEN,
-            max: root.capacity(),
-            leaf: false,
-        }
-    }
-
-    /// Which header the blocks of the tree carry.
-    pub(super) const fn layout(&self) -> HeaderLayout {
-        self.geometry.layout
-    }
-
-    #[inline]
-    fn record<K: BtreeKind>(&self, index: usize) -> usize {
-        Sizes::of::<K>().record_at(self, index)
-    }
-
-    #[inline]
-    fn key<K: BtreeKind>(&self, index: usize) -> usize {
-        Sizes::of::<K>().keys_at(self, index)
-    }
-
-    #[inline]
-    fn pointer<K: BtreeKind>(&self, index: usize) -> usize {
-        Sizes::of::<K>().pointer_at(self, index)
-    }
-}
 
 /// Child of a node: the range of keys below it and where it is.
 #[derive(Clone, Copy, Debug)]

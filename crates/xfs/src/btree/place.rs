@@ -1,8 +1,9 @@
 //! Records overwritten at a place that is known (docs/algorithms/btrees.md#update).
 
 use super::cursor::{Cursor, edit_block};
+use super::frame::Frame;
 use super::kind::{BlockPointer, BtreeKind};
-use super::node::{Frame, Node};
+use super::node::Node;
 use super::store::{PointerOf, WriteTree};
 use super::verify::read_block;
 

@@ -1,10 +1,11 @@
 //! A block of a tree given another place.
 
 use super::cursor::{Cursor, edit_block};
+use super::frame::Frame;
 use super::insert::Insertion;
 use super::kind::{BlockPointer, BtreeKind};
 use super::lookup::Lookup;
-use super::node::{Frame, Node};
+use super::node::Node;
 use super::shift::Side;
 use super::split::{init, new_header};
 use super::store::{NewRoot, Root, WriteTree};

@@ -1,9 +1,10 @@
 //! Growing and shrinking at the root (docs/algorithms/btrees.md#roots).
 
 use super::cursor::{Cursor, Level, edit_block};
+use super::frame::Frame;
 use super::insert::Insertion;
 use super::kind::BtreeKind;
-use super::node::{Child, Frame, Node, NodeEdit};
+use super::node::{Child, Node, NodeEdit};
 use super::split::{Reserve, Split, init, new_header};
 use super::store::{NewRoot, Root, WriteTree};
 use crate::bytes::EditBytes;

@@ -6,8 +6,9 @@
 //! reference ([`BtreeKind::SHIFTS_ONE`]).
 
 use super::cursor::{Cursor, edit_block};
+use super::frame::Frame;
 use super::kind::{BlockPointer, BtreeKind};
-use super::node::{Frame, Node};
+use super::node::Node;
 use super::store::WriteTree;
 use super::verify::read_block;
 use crate::cache::BufferRef;

@@ -1,8 +1,9 @@
 //! Splitting a full block in two (docs/algorithms/btrees.md#insertion).
 
 use super::cursor::{Cursor, edit_block};
+use super::frame::Frame;
 use super::kind::{BlockPointer, BtreeKind};
-use super::node::{Child, Frame, Node};
+use super::node::{Child, Node};
 use super::shift::Side;
 use super::store::{PointerOf, ReadTree, WriteTree};
 use crate::bytes::EditBytes;

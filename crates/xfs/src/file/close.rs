@@ -76,3 +76,16 @@ pub(super) fn trim(volume: &Volume, inode: &Arc<Inode>) -> Result<(), Error> {
 pub(crate) fn trim_all(volume: &Volume) -> Result<(), Error> {
     volume.files().growing().iter().try_for_each(|inode| trim(volume, inode))
 }
+
+impl Volume {
+    /// Frees space that files have reserved and may not need: dirty data gets its space, files give
+    /// back the blocks behind their ends, those without a name that are on their way out all of
+    /// theirs, and the freeing is made durable.
+    pub(super) fn gather_space(&self) -> Result<(), Error> {
+        undercroft_block::flush_plugs();
+        self.files().reclaims.wait();
+        self.files().write_back_all(self)?;
+        trim_all(self)?;
+        self.sync()
+    }
+}

@@ -59,19 +59,6 @@ pub(crate) fn with_gathered<T>(
     }
 }
 
-impl Volume {
-    /// Frees space that files have reserved and may not need: dirty data gets its space, files give
-    /// back the blocks behind their ends, those without a name that are on their way out all of
-    /// theirs, and the freeing is made durable.
-    fn gather_space(&self) -> Result<(), Error> {
-        undercroft_block::flush_plugs();
-        self.files().reclaims.wait();
-        self.files().write_back_all(self)?;
-        super::close::trim_all(self)?;
-        self.sync()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

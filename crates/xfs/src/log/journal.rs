@@ -15,7 +15,7 @@ use super::checkpoint::{Checkpoint, LogRecordHints, Part};
 use super::shape::LogShape;
 use super::ticket::{SyncTicket, Tickets, UnsequencedTicket};
 use super::worker::Worker;
-use super::writer::Writer;
+use super::writer::{JournalStart, Writer};
 use crate::busy::{BusyExtents, Crowd};
 use crate::cache::{BufferRef, Cache};
 use crate::error::{Error, chain};
@@ -42,18 +42,6 @@ pub(crate) struct JournalParts {
     /// Busy extents of every group.
     pub(crate) busy: Vec<Arc<BusyExtents>>,
     pub(crate) superblock: BufferRef,
-}
-
-/// Where a journal goes on.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct JournalStart {
-    /// Where the next record goes.
-    pub(crate) position: Lsn,
-    /// Block of the record before it; all ones if none.
-    pub(crate) previous_block: u32,
-    /// Where recovery starts until [`Journal::unpin`]; `None` if nothing before `position` is
-    /// needed.
-    pub(crate) pinned: Option<Lsn>,
 }
 
 /// The journal.
@@ -142,8 +130,9 @@ impl Journal {
             on_error: on_error(Weak::clone(own)),
         });
         journal.update_free(&journal.writer.lock());
-        Worker::start(&journal)
-            .map_err(|error| Error::Busy(format!("no thread for the journal: {error}")))?;
+        let own = Arc::clone(&journal);
+        let started = journal.worker.start(move || own.work());
+        started.map_err(|error| Error::Busy(format!("no thread for the journal: {error}")))?;
         Ok(journal)
     }
 

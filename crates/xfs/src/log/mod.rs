@@ -2,14 +2,14 @@
 //!
 //! [`state()`] tells the content of a journal, from its two ends (`head`, `ends`) and the records
 //! between them (`area`, `record`). On a volume that is open for change, transactions commit into
-//! the open checkpoint (`checkpoint`), which a writer makes durable (`writer`): items straight from
+//! the open checkpoint (`checkpoint`), which a writer makes durable (`writing`): items straight from
 //! buffers (`items`), packed in records (`records`). Buffers that are durable in the journal are
 //! written to their places later (`dirty`). A caller that waits for durability has a ticket
 //! (`ticket`). The share of the journal that a transaction may take follows from its kind
 //! (`reservation`).
 //!
-//! `journal`, `worker` and `writer` know each other: the journal holds its thread and its writer, and
-//! both of these do their work on the journal.
+//! The journal (`journal`) holds the state of its thread (`worker`) and of its writer (`writer`); what
+//! both do on it is in `thread` and `writing`.
 
 mod answer;
 mod answers;
@@ -28,16 +28,18 @@ mod report;
 mod reservation;
 mod shape;
 mod state;
+mod thread;
 mod ticket;
 mod worker;
 mod writer;
+mod writing;
 
 pub(crate) use answer::Refusal;
 pub(crate) use area::LogArea;
 pub(crate) use checkpoint::LogRecordHints;
 pub(crate) use ends::LogEnds;
 pub use ends::{LogState, Torn};
-pub(crate) use journal::{Journal, JournalParts, JournalStart, Permit, WriteBack};
+pub(crate) use journal::{Journal, JournalParts, Permit, WriteBack};
 pub(crate) use record::{Defect, Record, Records, Strictness};
 pub(crate) use records::{RecordStream, Seal};
 pub use report::RecoveryReport;
@@ -46,3 +48,4 @@ pub(crate) use shape::LogShape;
 pub(crate) use state::ends;
 pub use ticket::SyncTicket;
 pub(crate) use ticket::UnsequencedTicket;
+pub(crate) use writer::JournalStart;

@@ -1,10 +1,6 @@
-//! The thread that writes the journal when no caller waits for it: for tickets, for checkpoints
-//! that have grown large, and to move the tail.
+//! Requests to the thread that writes the journal when no caller waits for it.
 
-use super::journal::Journal;
 use parking_lot::{Condvar, Mutex};
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 
 /// The requests to the thread.
@@ -27,16 +23,32 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// Starts the thread. It ends with [`stop`](Self::stop).
-    pub(super) fn start(journal: &Arc<Journal>) -> std::io::Result<()> {
-        let own = Arc::clone(journal);
-        let work = move || {
-            let _told = Told(&own);
-            own.work();
-        };
+    /// Starts the thread, which does `work`. It ends with [`stop`](Self::stop).
+    pub(super) fn start(&self, work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
         let thread = thread::Builder::new().name("xfs journal".into()).spawn(work)?;
-        *journal.worker.thread.lock() = Some(thread);
+        *self.thread.lock() = Some(thread);
         Ok(())
+    }
+
+    /// Waits for a request beyond a checkpoint that is `done`, or for the end: `None`. Returns whether
+    /// data of files should be written back.
+    pub(super) fn wait(&self, done: u64, has_failed: impl Fn() -> bool) -> Option<bool> {
+        let mut requests = self.requests.lock();
+        loop {
+            if requests.stop || has_failed() {
+                return None;
+            }
+            if requests.checkpoint > done || requests.push || requests.write_back {
+                requests.push = false;
+                return Some(std::mem::take(&mut requests.write_back));
+            }
+            self.changed.wait(&mut requests);
+        }
+    }
+
+    /// The newest checkpoint that should become durable.
+    pub(super) fn checkpoint(&self) -> u64 {
+        self.requests.lock().checkpoint
     }
 
     /// Asks for a checkpoint to be made durable.
@@ -76,53 +88,6 @@ impl Worker {
         {
             // It does not panic; if it did, the panic was reported.
             drop(thread.join());
-        }
-    }
-}
-
-/// Answers all tickets that wait when the thread ends by a panic: a defect must not become a hang.
-struct Told<'j>(&'j Journal);
-
-impl Drop for Told<'_> {
-    fn drop(&mut self) {
-        if thread::panicking() {
-            self.0.poison("the thread of its journal panicked, which is a defect of this program");
-        }
-    }
-}
-
-impl Journal {
-    fn work(&self) {
-        let mut done = 0;
-        loop {
-            let write_back = {
-                let mut requests = self.worker.requests.lock();
-                loop {
-                    if requests.stop || self.poison.is_set() {
-                        return;
-                    }
-                    if requests.checkpoint > done || requests.push || requests.write_back {
-                        requests.push = false;
-                        break std::mem::take(&mut requests.write_back);
-                    }
-                    self.worker.changed.wait(&mut requests);
-                }
-            };
-            if write_back {
-                self.write_back_files();
-            }
-            let checkpoint = self.worker.requests.lock().checkpoint;
-            done = checkpoint;
-            let mut writer = self.writer.lock();
-            // The tickets that wait were told of the failure.
-            if self.durable.load(Ordering::Acquire) < checkpoint
-                && self.write_checkpoint(&mut writer).is_err()
-            {
-                return;
-            }
-            if self.push_in_background(&mut writer).is_err() {
-                return;
-            }
         }
     }
 }

@@ -148,3 +148,40 @@ impl fmt::Display for Feature {
         f.write_str(name.unwrap_or_default())
     }
 }
+
+impl Feature {
+    /// The oldest kernel that knows it (docs/format/features.md#masks).
+    #[must_use]
+    pub const fn first_kernel(self) -> Kernel {
+        match self {
+            Self::Crc | Self::Ftype => Kernel::new(3, 12),
+            Self::Finobt => Kernel::new(3, 16),
+            Self::Sparse => Kernel::new(4, 2),
+            Self::Rmapbt => Kernel::new(4, 8),
+            Self::Reflink => Kernel::new(4, 9),
+            Self::Bigtime | Self::Inobtcount => Kernel::new(5, 10),
+            Self::Nrext64 => Kernel::new(5, 19),
+            Self::Exchange | Self::Parent => Kernel::new(6, 10),
+        }
+    }
+}
+
+impl Preset {
+    /// The preset for a kernel: the default if it mounts that, else the newest of a version that is
+    /// no newer; `None` if it mounts none.
+    #[must_use]
+    pub fn for_kernel(kernel: Kernel) -> Option<Self> {
+        let mounts = |preset: Self| first_kernel(preset.features().iter().copied()) <= kernel;
+        if mounts(Self::Default) {
+            return Some(Self::Default);
+        }
+        let fits = |preset: &Self| preset.kernel().is_some_and(|of| of <= kernel);
+        let newest = Self::all().filter(fits).last();
+        newest.or_else(|| Some(Self::Linux4_19).filter(|oldest| mounts(*oldest)))
+    }
+}
+
+/// The oldest kernel that knows all of them.
+pub(super) fn first_kernel(features: impl Iterator<Item = Feature>) -> Kernel {
+    features.map(Feature::first_kernel).fold(Feature::Crc.first_kernel(), Kernel::max)
+}

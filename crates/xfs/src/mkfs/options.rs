@@ -1,6 +1,8 @@
 //! The options of a new volume.
 
-use super::feature::{Feature, Preset};
+use super::feature::{Feature, Preset, first_kernel};
+use super::features::chosen;
+use super::kernel::Kernel;
 use uuid::Uuid;
 
 /// Choices for a new volume; all sizes are in bytes. `None` means the default of `mkfs.xfs`.
@@ -63,5 +65,41 @@ impl MkfsOptions {
             features: Vec::new(),
             inode_max_percent: None,
         }
+    }
+}
+
+impl MkfsOptions {
+    /// The oldest kernel that mounts a volume with these features.
+    #[must_use]
+    pub fn first_kernel(&self) -> Kernel {
+        first_kernel(chosen(self.preset, &self.features))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presets_are_those_that_kernels_mount() {
+        let preset = |major, minor| Preset::for_kernel(Kernel::new(major, minor));
+        assert_eq!(preset(3, 10), None);
+        assert_eq!(preset(4, 18), Some(Preset::Linux4_19));
+        assert_eq!(preset(5, 14), Some(Preset::Linux5_10));
+        assert_eq!(preset(6, 1), Some(Preset::Linux6_1));
+        assert_eq!(preset(6, 9), Some(Preset::Linux6_6));
+        assert_eq!(preset(6, 10), Some(Preset::Default));
+        for preset in Preset::all() {
+            let options = MkfsOptions { preset, ..MkfsOptions::new(0, Uuid::nil()) };
+            let of = preset.kernel().unwrap_or(Kernel::new(6, 18));
+            assert!(options.first_kernel() <= of, "{preset:?}");
+        }
+    }
+
+    #[test]
+    fn single_features_count() {
+        let features = vec![(Feature::Parent, false), (Feature::Exchange, false)];
+        let options = MkfsOptions { features, ..MkfsOptions::new(0, Uuid::nil()) };
+        assert_eq!(options.first_kernel(), Kernel::new(5, 19));
     }
 }

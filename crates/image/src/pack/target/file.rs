@@ -1,7 +1,7 @@
 //! One file of an image on its way, or one device that is written in place.
 
 use super::contents;
-use super::naming::can_be_named;
+use super::link::can_be_named;
 use super::qcow2;
 use crate::pack::PackError;
 use rustix::fs::{CWD, Mode, OFlags, ioctl_blksszget};

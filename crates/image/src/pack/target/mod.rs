@@ -3,6 +3,7 @@
 
 mod contents;
 mod file;
+mod link;
 mod naming;
 mod qcow2;
 #[cfg(test)]

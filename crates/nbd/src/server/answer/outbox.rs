@@ -16,7 +16,7 @@ use super::queue::{Answers, Outgoing};
 use crate::server::connection::poll::Wake;
 use crate::server::connection::quota::Quota;
 use crate::server::connection::stream;
-use crate::server::writers::Writer;
+use crate::server::writer::Writer;
 
 /// While so many bytes wait for a socket that is full, no more requests are taken: their data would
 /// only wait in memory, which the caches of the processor do not hold for so long.

@@ -9,7 +9,8 @@ use crate::protocol::{
     MetaContextRequest, OptionCode, OptionError, OptionReply, ProtocolError, WRITER,
 };
 use crate::server::export::Export;
-use crate::server::writers::{Party, Writer};
+use crate::server::writer::Writer;
+use crate::server::writers::Party;
 
 /// What a connection has agreed on.
 pub(crate) struct Session {

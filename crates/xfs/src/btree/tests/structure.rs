@@ -1,6 +1,7 @@
 //! Checks of a whole tree: every rule of the format about its blocks.
 
-use super::super::node::{Frame, Node};
+use super::super::frame::Frame;
+use super::super::node::Node;
 use super::super::{BlockPointer, ReadTree, Root};
 use super::samples::Sample;
 use super::store::{MemoryTree, TestPointer};

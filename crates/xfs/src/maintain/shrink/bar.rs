@@ -1,7 +1,6 @@
 //! The bar between the blocks that stay and those that go.
 
-use super::room::SLACK;
-use super::size::Size;
+use super::size::{SLACK, Size};
 use crate::btree::Bnobt;
 use crate::error::Error;
 use crate::group::Reserved;

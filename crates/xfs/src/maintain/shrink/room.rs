@@ -2,7 +2,7 @@
 
 use super::doomed::Obstacle;
 use super::journal;
-use super::size::Size;
+use super::size::{SLACK, Size};
 use crate::alloc;
 use crate::btree::Bnobt;
 use crate::error::Error;
@@ -12,9 +12,6 @@ use crate::recovery::{Leftovers, journal_can_move};
 use crate::space::Pool;
 use crate::units::{AgBlock, AgNumber};
 use crate::volume::Volume;
-
-/// Blocks of a group that splits of its trees take while files move, at most.
-pub(super) const SLACK: u32 = 16;
 
 /// Blocks that kernels set aside of a whole volume, and the share of it.
 const SET_ASIDE_MAX: u64 = 8192;

@@ -10,6 +10,9 @@ use crate::units::AgNumber;
 /// Least number of groups of a volume that had more: `xfs_repair` wants a second superblock.
 const MIN_GROUPS: u32 = 2;
 
+/// Blocks of a group that splits of its trees take while files move, at most.
+pub(super) const SLACK: u32 = 16;
+
 /// Groups of a volume, all but the last of full length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Size {

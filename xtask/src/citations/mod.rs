@@ -13,7 +13,7 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-use super::tidy;
+use crate::texts;
 use headings::anchors;
 pub(crate) use headings::prose;
 
@@ -24,9 +24,9 @@ const DOCUMENTS: &str = "docs/";
 const WITH_SAMPLES: [&str; 2] = [file!(), "xtask/src/book/sources.rs"];
 
 /// Checks all sources, documents and manifests below `root`.
-pub(super) fn check(root: &Path) -> Result<()> {
+pub(crate) fn check(root: &Path) -> Result<()> {
     let mut files = Vec::new();
-    tidy::walk(root, root, &mut |path, text| {
+    texts::walk(root, root, &mut |path, text| {
         if matches!(extension(path), "rs" | "md" | "toml")
             && !WITH_SAMPLES.iter().any(|file| path == Path::new(file))
         {

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use super::queue::Ticket;
-use super::signal::Signal;
 use crate::demand::Demand;
 use crate::pool::Pool;
 use crate::sync::{self, Ordering};
+use crate::wait::{Queue, Signal, Ticket};
 
 /// A place in a queue. Dropping it gives it up; if the waiter has been woken meanwhile, the wake-up
 /// goes to the next (invariant I5). A waiter that looks for a tag because of its wake-up says so
@@ -70,7 +69,7 @@ impl Place {
         }
     }
 
-    fn queue(&self) -> &super::queue::Queue {
+    fn queue(&self) -> &Queue {
         &self.pool.queues().queues[self.queue]
     }
 
