@@ -57,7 +57,7 @@ fn sentences(text: &str) -> Vec<Sentence> {
                 }
                 sentence.words.push(word.to_owned());
             }
-            if word.trim_end_matches([')', '*', '"', ']']).ends_with(['.', '!', '?']) {
+            if word.trim_end_matches([')', '*', ']']).ends_with(['.', '!', '?']) {
                 found.push(mem::take(&mut sentence));
             }
         }
