@@ -1,6 +1,7 @@
 //! `cargo xtask test`: set-up, then every check, each a step that can be run alone.
 
 mod circles;
+mod clock;
 mod counts;
 mod layers;
 mod licences;
@@ -10,12 +11,15 @@ mod scratch;
 mod sentences;
 mod tidy;
 
+use std::fmt;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::{TimeVal, TimeValLike};
 use undercroft_judges::{kernel, rounds};
 
 use crate::{book, citations, newest, public, shell, system, tags, workspace};
@@ -86,22 +90,22 @@ impl Step {
 /// Runs the steps in `only`, or all of them; every step runs even when one before it failed, except
 /// that nothing runs without the set-up.
 pub(crate) fn run(only: &[Step]) -> Result<()> {
-    let started = Instant::now();
+    let all = Watch::start();
     let mut counts = Counts::default();
-    let mut failed = Vec::new();
+    let (mut failed, mut times) = (Vec::new(), Vec::new());
     for step in Step::value_variants().iter().copied() {
         if !only.is_empty() && !only.contains(&step) {
             continue;
         }
         let name = step.name();
         println!("==> {name}");
-        let step_started = Instant::now();
+        let watch = Watch::start();
         let result = step.run(&mut counts);
-        let seconds = seconds(step_started.elapsed());
+        times.push(format!("{name} {watch}"));
         match result {
-            Ok(()) => println!("==> {name}: ok, {seconds} s"),
+            Ok(()) => println!("==> {name}: ok, {watch}"),
             Err(error) => {
-                println!("==> {name}: FAILED, {seconds} s: {error:#}");
+                println!("==> {name}: FAILED, {watch}: {error:#}");
                 failed.push(name);
                 if step == Step::Setup {
                     break;
@@ -109,7 +113,11 @@ pub(crate) fn run(only: &[Step]) -> Result<()> {
             }
         }
     }
-    println!("==> {counts}total {} s", seconds(started.elapsed()));
+    if !counts.times.is_empty() {
+        println!("==> the slowest tests:\n{}", counts.slowest().trim_end());
+    }
+    println!("==> {}", times.join("; "));
+    println!("==> {counts}total {all}");
     if failed.is_empty() {
         return Ok(());
     }
@@ -117,8 +125,31 @@ pub(crate) fn run(only: &[Step]) -> Result<()> {
     bail!("failed: {}; run again with `cargo xtask test{}`", failed.join(", "), rerun.concat())
 }
 
-fn seconds(duration: Duration) -> String {
-    format!("{:.1}", duration.as_secs_f64())
+/// The time of a step, and that of processors, which tells what it costs on a machine with other work.
+struct Watch {
+    started: Instant,
+    worked: Duration,
+}
+
+impl Watch {
+    fn start() -> Self {
+        Self { started: Instant::now(), worked: worked() }
+    }
+}
+
+impl fmt::Display for Watch {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (passed, worked) = (self.started.elapsed(), worked().saturating_sub(self.worked));
+        write!(formatter, "{:.1} s", passed.as_secs_f64())?;
+        write!(formatter, " ({:.1} s of processors)", worked.as_secs_f64())
+    }
+}
+
+/// The time that programs took which we started and which have ended.
+fn worked() -> Duration {
+    let Ok(usage) = getrusage(UsageWho::RUSAGE_CHILDREN) else { return Duration::ZERO };
+    let time = |value: TimeVal| Duration::from_micros(value.num_microseconds().unsigned_abs());
+    time(usage.user_time()) + time(usage.system_time())
 }
 
 fn set_up() -> Result<()> {
@@ -143,7 +174,7 @@ pub(crate) fn soak() -> Result<()> {
     set_up()?;
     let mut counts = Counts::default();
     let result = tests(&mut counts, Some("1"));
-    println!("==> {counts}");
+    println!("==> the slowest tests:\n{}\n==> {counts}", counts.slowest().trim_end());
     result
 }
 
@@ -163,7 +194,7 @@ fn tests(counts: &mut Counts, soak: Option<&str>) -> Result<()> {
     environment.extend(soak.map(|value| (rounds::SOAK_VARIABLE, Path::new(value))));
     // A test that hangs must be named; only a soak has tests of hours.
     let limit = Duration::from_secs(if soak.is_some() { 86_400 } else { 1_500 });
-    let ran = programs::run(&environment, limit, |line| counts.line(line));
+    let ran = programs::run(&environment, limit, counts);
     let mut documented = workspace::cargo();
     documented.args(["test", "--workspace", "--all-features", "--no-fail-fast", "--doc"]);
     documented.envs(environment);

@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader};
+use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
@@ -15,18 +16,20 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use super::clock::Clock;
+use super::counts::Counts;
 use crate::{shell, workspace};
 
 /// Those that take longest go first, else they are what is left at the end.
 const LONG: [&str; 8] = [
-    "undercroft-xfs recovery",
-    "undercroft-xfs data",
-    "undercroft suite",
-    "undercroft-image acceptance",
     "undercroft-xfs journal",
+    "undercroft-xfs files",
+    "undercroft suite",
+    "undercroft-image suite",
     "undercroft-judges undercroft_judges",
     "undercroft-xfs volume",
-    "undercroft-image unpack",
+    "undercroft-xfs check",
+    "undercroft mount",
 ];
 
 /// A test program.
@@ -45,6 +48,8 @@ struct Ran {
     /// None, if it did not end.
     status: Option<ExitStatus>,
     time: Duration,
+    /// The time of each of its tests.
+    tests: Vec<(String, Duration)>,
 }
 
 impl Program {
@@ -74,12 +79,12 @@ impl Program {
     /// Runs it to its end, or until it has run for `limit`: what it printed, how it ended (not, if
     /// it had to be stopped), and how long it took.
     fn run(&self, environment: &[(&str, &Path)], limit: Duration) -> Result<Ran> {
-        let started = Instant::now();
-        let mut command = Command::new(&self.path);
-        command.current_dir(&self.package).env("CARGO_MANIFEST_DIR", &self.package);
-        command.envs(environment.iter().copied()).stdin(Stdio::null());
+        let list = self.command(environment).args(["--list", "--format", "terse"]).output()?;
+        let mut command = self.command(environment);
         let (output, input) = std::io::pipe()?;
         command.stdout(input.try_clone()?).stderr(input);
+        let started = Instant::now();
+        let mut clock = Clock::new(&String::from_utf8_lossy(&list.stdout), processors(), started);
         let mut child =
             command.spawn().with_context(|| format!("cannot start `{}`", shell::line(&command)))?;
         // Our ends of the pipe, without which it would never end.
@@ -99,7 +104,10 @@ impl Program {
         let mut text = Vec::new();
         let is_over = loop {
             match lines.recv_timeout(limit.saturating_sub(started.elapsed())) {
-                Ok(line) => text.extend(line),
+                Ok(line) => {
+                    clock.see(String::from_utf8_lossy(&line).trim_end(), Instant::now());
+                    text.extend(line);
+                }
                 Err(error) => break error == RecvTimeoutError::Disconnected,
             }
         };
@@ -112,8 +120,20 @@ impl Program {
             None
         };
         let text = String::from_utf8_lossy(&text).into_owned();
-        Ok(Ran { text, status, time: started.elapsed() })
+        Ok(Ran { text, status, time: started.elapsed(), tests: clock.ended })
     }
+
+    fn command(&self, environment: &[(&str, &Path)]) -> Command {
+        let mut command = Command::new(&self.path);
+        command.current_dir(&self.package).env("CARGO_MANIFEST_DIR", &self.package);
+        command.envs(environment.iter().copied()).stdin(Stdio::null());
+        command
+    }
+}
+
+/// So many tests of a program run at once.
+fn processors() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 /// Builds all test programs of the workspace; the long ones come first.
@@ -141,16 +161,16 @@ fn build() -> Result<VecDeque<Program>> {
 }
 
 /// Builds all test programs and runs them; each prints what it has to say when it ends, and none
-/// runs longer than `limit`. `see` gets every line.
+/// runs longer than `limit`. `counts` gets every line, and the time of every test.
 pub(super) fn run(
     environment: &[(&str, &Path)],
     limit: Duration,
-    mut see: impl FnMut(&str),
+    counts: &mut Counts,
 ) -> Result<()> {
     let started = Instant::now();
     let programs = build()?;
     println!("built {} programs in {:.1} s", programs.len(), started.elapsed().as_secs_f64());
-    let workers = thread::available_parallelism().map_or(3, |count| count.get() + 2);
+    let workers = processors() + 2;
     let left = Mutex::new(programs);
     let next = || left.lock().ok()?.pop_front();
     let mut failed = Vec::new();
@@ -171,9 +191,11 @@ pub(super) fn run(
         for (name, result) in ended {
             let seconds = |time: Duration| format!("{:.1} s", time.as_secs_f64());
             match result {
-                Ok(Ran { text, status, time }) => {
+                Ok(Ran { text, status, time, tests }) => {
                     println!("     Ran {name}, {}\n{text}", seconds(time));
-                    text.lines().for_each(&mut see);
+                    text.lines().for_each(|line| counts.line(line));
+                    let named = |(test, time)| (format!("{name} {test}"), time);
+                    counts.times.extend(tests.into_iter().map(named));
                     match status {
                         Some(status) if status.success() => {}
                         Some(status) => failed.push(format!("{name} ended with {status}")),
@@ -200,7 +222,7 @@ mod tests {
 
     fn line(id: &str, test: bool) -> String {
         format!(
-            r#"{{"reason":"compiler-artifact","package_id":"{id}","manifest_path":"/w/crates/xfs/Cargo.toml","target":{{"name":"data"}},"profile":{{"test":{test}}},"executable":"/w/target/data-0"}}"#
+            r#"{{"reason":"compiler-artifact","package_id":"{id}","manifest_path":"/w/crates/xfs/Cargo.toml","target":{{"name":"files"}},"profile":{{"test":{test}}},"executable":"/w/target/files-0"}}"#
         )
     }
 
@@ -208,10 +230,10 @@ mod tests {
     fn programs_are_those_of_tests() {
         let found = Program::of(&line("path+file:///w/crates/xfs#undercroft-xfs@0.1.0", true));
         let program = found.unwrap();
-        assert_eq!(program.name, "undercroft-xfs data");
+        assert_eq!(program.name, "undercroft-xfs files");
         assert_eq!((program.place(), program.package), (1, PathBuf::from("/w/crates/xfs")));
         let found = Program::of(&line("path+file:///w/crates/xfs#0.1.0", true)).unwrap();
-        assert_eq!((found.name.as_str(), found.place()), ("xfs data", LONG.len()));
+        assert_eq!((found.name.as_str(), found.place()), ("xfs files", LONG.len()));
         assert!(Program::of(&line("path+file:///w/crates/xfs#0.1.0", false)).is_none());
         assert!(Program::of("warning: something else").is_none());
     }
@@ -227,10 +249,14 @@ mod tests {
     #[test]
     fn both_outputs_and_the_end_of_a_program_are_seen() {
         let directory = tempfile::tempdir().unwrap();
-        let path = script(directory.path(), "pwd\necho $SAID >&2\nexit 3\n");
+        let path = script(
+            directory.path(),
+            "test \"$1\" = --list && echo one: test && exit\npwd\necho $SAID >&2\necho test one ... ok\nexit 3\n",
+        );
         let program = Program { name: String::new(), path, package: "/".into() };
         let ran = program.run(&[("SAID", Path::new("so"))], Duration::from_secs(600)).unwrap();
-        assert_eq!(ran.text, "/\nso\n");
+        assert_eq!(ran.text, "/\nso\ntest one ... ok\n");
+        assert_eq!(ran.tests[0].0, "one");
         assert_eq!(ran.status.unwrap().code(), Some(3));
     }
 
@@ -238,7 +264,10 @@ mod tests {
     fn a_program_that_hangs_is_stopped_and_what_it_printed_is_seen() {
         let directory = tempfile::tempdir().unwrap();
         // A child that keeps the output open must not hold the run up either.
-        let path = script(directory.path(), "echo begun\nsleep 60 & \nwait\n");
+        let path = script(
+            directory.path(),
+            "test \"$1\" = --list && exit\necho begun\nsleep 60 & \nwait\n",
+        );
         let program = Program { name: String::new(), path, package: "/".into() };
         let ran = program.run(&[], Duration::from_millis(700)).unwrap();
         assert!(ran.status.is_none() && ran.time < Duration::from_secs(50));
