@@ -2,7 +2,8 @@
 //! and conforms.
 //!
 //! A filter on system calls binds the thread that installs it and those that it starts, so each
-//! case has a thread of its own and the rest of the test program is free.
+//! case has a thread of its own and the rest of the test program is free. A program of its own,
+//! since the refusal is announced once in a process.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::sync::{Arc, Mutex};

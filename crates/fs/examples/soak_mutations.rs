@@ -5,16 +5,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing step ends the soak")]
 
-#[path = "../../xfs/tests/mutation/mod.rs"]
-mod mutation;
-#[path = "../tests/mutations/stand.rs"]
-mod stand;
-#[path = "../tests/mutations/verb.rs"]
-mod verb;
-
-use stand::{Outcome, Stand};
 use std::error::Error;
 use undercroft_judges::damage::volume;
+use undercroft_testkit::fs::stand::{Outcome, Stand};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().collect();

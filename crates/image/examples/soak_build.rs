@@ -5,17 +5,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing step ends the soak")]
 
-#[path = "../tests/acceptance/combination.rs"]
-mod combination;
-#[path = "../tests/acceptance/judged.rs"]
-#[allow(dead_code, reason = "the tests use more of it")]
-mod judged;
-
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use combination::Combination;
+use undercroft_testkit::image::combination::Combination;
 
 fn main() -> ExitCode {
     let mut numbers = std::env::args().skip(1).map(|number| number.parse::<u64>());

@@ -7,15 +7,12 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing step ends the soak")]
 
-#[path = "../tests/acceptance/judged.rs"]
-#[allow(dead_code, reason = "the tests use more of it")]
-mod judged;
-
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use undercroft_testkit::image::judged;
 
 use undercroft_image::pack::PackOptions;
 use undercroft_judges::mount::Access;

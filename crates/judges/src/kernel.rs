@@ -4,7 +4,7 @@
 //!
 //! ```
 //! # fn the_test() {
-//! if !undercroft_judges::kernel::available_or_report("crate::module::the_test") {
+//! if !undercroft_judges::kernel::available_or_report() {
 //!     return;
 //! }
 //! # }
@@ -56,14 +56,15 @@ pub fn record() -> PathBuf {
     )
 }
 
-/// Whether the kernel can judge; if not, `test` goes to the record as not run.
+/// Whether the kernel can judge; if not, the test that runs in this thread goes to the record as
+/// not run.
 ///
 /// # Panics
 /// In CI when the kernel cannot judge, and when the record cannot be written: a test must not
-/// pass unseen.
+/// pass unseen. In a thread without a name, which is not that of a test.
 #[must_use]
-pub fn available_or_report(test: &str) -> bool {
-    unobstructed_or_report(obstacle(), test)
+pub fn available_or_report() -> bool {
+    unobstructed_or_report(obstacle(), &own_name())
 }
 
 /// The same for tests that mount through FUSE as well.
@@ -71,8 +72,22 @@ pub fn available_or_report(test: &str) -> bool {
 /// # Panics
 /// As [`available_or_report`].
 #[must_use]
-pub fn fuse_available_or_report(test: &str) -> bool {
-    unobstructed_or_report(fuse_obstacle(), test)
+pub fn fuse_available_or_report() -> bool {
+    unobstructed_or_report(fuse_obstacle(), &own_name())
+}
+
+/// The test that runs in this thread, behind its package's directory and its program.
+fn own_name() -> String {
+    let thread = std::thread::current();
+    let test = thread.name().expect("asked in the thread that the test has from its program");
+    let last = |path: PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let package = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).and_then(last);
+    let program = std::env::current_exe().ok().and_then(last);
+    // Cargo adds a hash to the program's name.
+    let program =
+        program.as_deref().map(|name| name.rsplit_once('-').map_or(name, |(name, _)| name));
+    let before = [package.as_deref(), program].into_iter().flatten();
+    before.chain([test]).collect::<Vec<_>>().join(" ")
 }
 
 fn unobstructed_or_report(obstacle: Option<&str>, test: &str) -> bool {
@@ -97,6 +112,14 @@ fn write_record(record: &Path, test: &str, obstacle: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_test_knows_its_name() {
+        let name = own_name();
+        let (program, test) = name.rsplit_once(' ').unwrap();
+        assert!(program.ends_with("undercroft_judges"), "{name}");
+        assert_eq!(test, "kernel::tests::a_test_knows_its_name");
+    }
 
     #[test]
     fn each_test_not_run_is_one_line() {

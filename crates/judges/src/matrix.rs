@@ -213,7 +213,7 @@ mod tests {
     /// Some of them: the tests of the check of volumes fill all.
     #[test]
     fn formats_can_be_made_and_filled() {
-        if !kernel::available_or_report("judges::matrix::formats_can_be_made_and_filled") {
+        if !kernel::available_or_report() {
             return;
         }
         let formats: Vec<&Format> = FORMATS.iter().step_by(rounds(4, 1)).collect();

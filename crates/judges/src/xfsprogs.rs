@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn rdump_copies_a_tree() {
-        if !crate::kernel::available_or_report("judges::xfsprogs::rdump_copies_a_tree") {
+        if !crate::kernel::available_or_report() {
             return;
         }
         let tools = Xfsprogs::newest().unwrap();

@@ -5,16 +5,9 @@
 //! cargo run --release -p undercroft-nbd --example soak_nbd -- BREAKS SEED
 //! ```
 
-#[path = "../tests/client/breaks/load.rs"]
-mod load;
-#[path = "../tests/client/breaks/stand.rs"]
-mod stand;
-#[path = "../tests/client/breaks/target.rs"]
-mod target;
-
 use std::error::Error;
 
-use stand::Stand;
+use undercroft_testkit::nbd::stand::Stand;
 
 /// Breaks of one server, before a fresh one.
 const EACH: u64 = 10;

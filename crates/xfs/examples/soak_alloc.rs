@@ -5,15 +5,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing step ends the soak")]
 
-#[path = "../tests/allocator/history.rs"]
-#[allow(dead_code, reason = "the tests use more of it")]
-mod history;
-#[path = "../tests/allocator/judged.rs"]
-mod judged;
-
-use history::History;
 use std::process::ExitCode;
 use std::time::Instant;
+use undercroft_testkit::xfs::allocations::History;
+use undercroft_testkit::xfs::judged;
 use undercroft_xfs::internals::experiments::Variant;
 use undercroft_xfs::mkfs::MkfsOptions;
 use uuid::Uuid;

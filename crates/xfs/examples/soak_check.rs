@@ -4,13 +4,10 @@
 //! `cargo run --release -p undercroft-xfs --example soak_check -- ROUNDS SEED [--all]`. With `--all`
 //! known differences are printed, too. The kernel makes the volume, which needs root.
 
-#[path = "../tests/fields/mod.rs"]
-mod fields;
-
-use fields::{Difference, Fields, old_volume};
 use std::error::Error;
 use std::path::Path;
 use undercroft_judges::damage::volume;
+use undercroft_testkit::xfs::fields::{Difference, Fields, old_volume};
 
 fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
     let arguments: Vec<String> = std::env::args().collect();

@@ -5,19 +5,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing step ends the soak")]
 
-#[path = "../tests/journal/crash.rs"]
-#[allow(dead_code, reason = "the tests use more of it")]
-mod crash;
-#[path = "../tests/journal/tree.rs"]
-mod tree;
-#[path = "../tests/journal/work.rs"]
-#[allow(dead_code, reason = "the tests use more of it")]
-mod work;
-
-use crash::{History, cuts, formats, judge, make};
 use std::process::ExitCode;
 use std::time::Instant;
 use undercroft_block::testing::recorder::Unflushed;
+use undercroft_testkit::xfs::journal::crash::{History, cuts, formats, judge, make};
 use undercroft_xfs::volume::LiveOptions;
 
 fn main() -> ExitCode {

@@ -7,30 +7,14 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing step ends the soak")]
 
-#[path = "../tests/data/crash.rs"]
-mod crash;
-#[path = "../tests/fsync/cuts.rs"]
-#[allow(dead_code, unused_imports, reason = "the tests use more of it")]
-mod cuts;
-#[path = "../tests/data/history.rs"]
-#[allow(dead_code, reason = "the tests use more of it")]
-mod history;
-#[path = "../tests/allocator/judged.rs"]
-mod judged;
-#[path = "../tests/data/mirror.rs"]
-#[allow(dead_code, reason = "the tests use more of it")]
-mod mirror;
-#[path = "../tests/data/operation.rs"]
-mod operation;
-#[path = "../tests/fsync/work.rs"]
-#[allow(dead_code, reason = "the tests use more of it")]
-mod work;
-
-use history::{FORMATS, Format, History, prepare};
 use std::process::ExitCode;
 use std::time::Instant;
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, kernel};
+use undercroft_testkit::xfs::data::history::{FORMATS, Format, History, prepare};
+use undercroft_testkit::xfs::data::{crash, mirror};
+use undercroft_testkit::xfs::fsync::cuts;
+use undercroft_testkit::xfs::judged;
 
 const FILES: usize = 6;
 

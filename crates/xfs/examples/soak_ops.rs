@@ -5,12 +5,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing step ends the soak")]
 
-#[path = "../tests/operations/mod.rs"]
-#[allow(dead_code, reason = "the tests use more of it")]
-mod operations;
-
 use std::process::ExitCode;
 use std::time::Instant;
+use undercroft_testkit::xfs::operations;
 
 /// Operations between two comparisons.
 const SESSION: u32 = 1000;

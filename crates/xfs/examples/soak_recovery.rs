@@ -1,16 +1,12 @@
 //! Makes dirty volumes with the kernel and compares its replay with ours: volumes, seed of the first.
 
-#[path = "../tests/recovery/judged.rs"]
-mod judged;
-#[path = "../tests/recovery/load.rs"]
-mod load;
-
-use judged::Disagreement;
-use load::End;
 use std::time::Instant;
 use undercroft_judges::mount::Access;
 use undercroft_judges::random::Random;
 use undercroft_judges::{LoopMount, Xfsprogs};
+use undercroft_testkit::xfs::recovery::judged::Disagreement;
+use undercroft_testkit::xfs::recovery::load::End;
+use undercroft_testkit::xfs::recovery::{judged, load};
 
 /// Formats, as arguments of `mkfs.xfs`.
 const FORMATS: [&[&str]; 8] = [

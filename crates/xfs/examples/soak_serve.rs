@@ -6,17 +6,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing step ends the soak")]
 
-#[path = "../tests/serve/device.rs"]
-mod device;
-#[path = "../tests/serve/history.rs"]
-mod history;
-#[path = "../tests/serve/slot.rs"]
-mod slot;
-#[path = "../tests/serve/worker.rs"]
-mod worker;
-
-use device::{Manner, volume, with_manner};
-use history::{Outcome, Plan, run};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -24,6 +13,8 @@ use std::time::{Duration, Instant};
 use undercroft_block::FileDevice;
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs};
+use undercroft_testkit::xfs::serve::device::{Manner, volume, with_manner};
+use undercroft_testkit::xfs::serve::history::{Outcome, Plan, run};
 
 /// A call that takes longer is as good as hanging.
 const LONGEST: Duration = Duration::from_secs(60);

@@ -6,30 +6,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing step ends the soak")]
 
-#[path = "../tests/serve_crash/cuts.rs"]
-mod cuts;
-#[path = "../tests/serve/device.rs"]
-#[allow(dead_code, reason = "others use more of it")]
-mod device;
-#[path = "../tests/serve_crash/files.rs"]
-mod files;
-#[path = "../tests/serve_crash/history.rs"]
-mod history;
-#[path = "../tests/serve_crash/model.rs"]
-mod model;
-#[path = "../tests/serve_crash/names.rs"]
-mod names;
-#[path = "../tests/serve_crash/notes.rs"]
-mod notes;
-#[path = "../tests/serve_crash/trees.rs"]
-mod trees;
-#[path = "../tests/serve_crash/worker.rs"]
-mod worker;
-
-use cuts::{Count, Judged, judge};
-use history::Plan;
 use std::process::ExitCode;
 use std::time::Instant;
+use undercroft_testkit::xfs::serve_crash::cuts::{Count, Judged, judge};
+use undercroft_testkit::xfs::serve_crash::history::Plan;
 
 /// Cuts of one history that we replay, and that the kernel does.
 const MOST: Count = Count { ours: 200, kernels: 20 };

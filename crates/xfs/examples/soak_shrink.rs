@@ -4,15 +4,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing step ends the soak")]
 
-#[path = "../tests/allocator/judged.rs"]
-mod judged;
-#[path = "../tests/volume/random/mod.rs"]
-#[allow(dead_code, reason = "the soak of cuts uses more of it")]
-mod random;
-
-use random::{Round, round};
 use std::process::ExitCode;
 use std::time::Instant;
+use undercroft_testkit::xfs::volume::random::{Round, round};
 
 fn main() -> ExitCode {
     let numbers: Vec<Option<u64>> =

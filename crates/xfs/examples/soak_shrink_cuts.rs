@@ -5,30 +5,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a failing step ends the soak")]
 
-#[path = "../tests/journal/crash.rs"]
-#[allow(dead_code, reason = "the tests of the journal use more of it")]
-mod crash;
-#[path = "../tests/allocator/judged.rs"]
-mod judged;
-#[path = "../tests/volume/random/mod.rs"]
-#[allow(dead_code, reason = "the soak of whole shrinks uses more of it")]
-mod random;
-#[path = "../tests/volume/shrink_judge.rs"]
-mod shrink_judge;
-#[path = "../tests/journal/tree.rs"]
-mod tree;
-#[path = "../tests/journal/work.rs"]
-#[allow(dead_code, reason = "the tests of the journal use more of it")]
-mod work;
-
-use crash::Cut;
-use shrink_judge::{Judge, in_memory};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 use undercroft_block::Operation;
 use undercroft_block::testing::recorder::{Event, Recording, Unflushed};
 use undercroft_judges::random::Random;
+use undercroft_testkit::disk::in_memory;
+use undercroft_testkit::xfs::journal::crash::Cut;
+use undercroft_testkit::xfs::volume::random;
+use undercroft_testkit::xfs::volume::shrink_judge::Judge;
 use undercroft_xfs::Volume;
 
 /// Every how many cuts the kernel judges one, and every how many the shrink goes on.

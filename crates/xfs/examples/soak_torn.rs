@@ -20,6 +20,7 @@ use undercroft_block::{BlockDevice, FileDevice, MemoryDevice, Sector, read_buffe
 use undercroft_judges::mount::Access;
 use undercroft_judges::random::Random;
 use undercroft_judges::{LoopMount, Xfsprogs, image};
+use undercroft_testkit::disk;
 use undercroft_xfs::Volume;
 use undercroft_xfs::format::{FileType, Timestamp};
 use undercroft_xfs::mkfs::{self, MkfsOptions};
@@ -164,20 +165,10 @@ fn lose_power(work: Work, scratch: &Path, seed: u64) {
     while (recording.position() as u64) < end {
         recording.step();
     }
-    save(&recording.disk(Unflushed::TornInUnits { seed, sectors: WHOLE }), &scratch.join("image"));
-}
-
-/// Copies a disk to a sparse file.
-fn save(disk: &Arc<dyn BlockDevice>, image: &Path) {
-    const CHUNK: usize = 1 << 16;
-    let file = File::create(image).unwrap();
-    file.set_len(SIZE).unwrap();
-    for start in (0..SIZE).step_by(CHUNK) {
-        let bytes = read_buffer(disk.as_ref(), Sector(start / 512), CHUNK).unwrap();
-        if bytes.iter().any(|byte| *byte != 0) {
-            file.write_all_at(&bytes, start).unwrap();
-        }
-    }
+    disk::save(
+        recording.disk(Unflushed::TornInUnits { seed, sectors: WHOLE }).as_ref(),
+        &scratch.join("image"),
+    );
 }
 
 /// Has the kernel replay the volume, on a copy of which we did it; why one of them could not.

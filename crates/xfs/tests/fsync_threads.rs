@@ -2,16 +2,14 @@
 //! the threads of.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-#[path = "fsync/work.rs"]
-#[allow(dead_code, reason = "other tests use more of it")]
-mod work;
-
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use undercroft_block::testing::{Fault, FaultyDevice};
 use undercroft_block::{FileDevice, FileOptions, Operation, QueueOptions};
-use work::{contents, create, make, open, read, repair_is_content, write};
+use undercroft_testkit::xfs::fsync::work::{
+    contents, create, make, open, read, repair_is_content, write,
+};
 
 const FILES: usize = 1000;
 const ROUNDS: usize = 100;

@@ -73,8 +73,7 @@ fn times_set(root: &Path) -> Vec<(&'static str, bool)> {
 #[test]
 fn reads_set_times_as_on_the_kernels_mount() {
     for options in ["relatime", "strictatime", "noatime"] {
-        let name = "cli::mount::reads_set_times_as_on_the_kernels_mount";
-        if !kernel::available_or_report(name) {
+        if !kernel::available_or_report() {
             return;
         }
         let (volume, other) = (Volume::new(), Volume::sized("320M"));

@@ -24,3 +24,4 @@ mod protected;
 mod remount;
 mod rights;
 mod status;
+mod suites;

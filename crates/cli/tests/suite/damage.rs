@@ -36,8 +36,7 @@ fn fault(command: &str, image: &Path, args: &[&str]) -> Option<String> {
 
 #[test]
 fn damaged_volumes_never_make_a_reader_panic() {
-    if !kernel::available_or_report("undercroft::damage::damaged_volumes_never_make_a_reader_panic")
-    {
+    if !kernel::available_or_report() {
         return;
     }
     let (directory, original) = volume().unwrap();
@@ -58,9 +57,7 @@ fn damaged_volumes_never_make_a_reader_panic() {
 
 #[test]
 fn reading_changes_nothing_and_a_dirty_volume_is_read_with_a_note() {
-    if !kernel::available_or_report(
-        "undercroft::damage::reading_changes_nothing_and_a_dirty_volume_is_read_with_a_note",
-    ) {
+    if !kernel::available_or_report() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();

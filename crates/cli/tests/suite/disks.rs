@@ -190,7 +190,7 @@ fn fat_is_sound(own: &Place, fat: &Path) {
 
 #[test]
 fn the_kernel_mounts_the_partition() {
-    if !kernel::available_or_report("undercroft::disks::the_kernel_mounts_the_partition") {
+    if !kernel::available_or_report() {
         return;
     }
     let own = Place::new();
@@ -312,7 +312,7 @@ fn a_disk_of_a_given_size_is_filled() {
 
 #[test]
 fn a_block_device_becomes_a_disk() {
-    if !kernel::available_or_report("undercroft::disks::a_block_device_becomes_a_disk") {
+    if !kernel::available_or_report() {
         return;
     }
     let own = Place::new();
@@ -347,9 +347,7 @@ fn a_block_device_becomes_a_disk() {
 
 #[test]
 fn a_disk_with_large_blocks_has_a_table_in_these() {
-    if !kernel::available_or_report(
-        "undercroft::disks::a_disk_with_large_blocks_has_a_table_in_these",
-    ) {
+    if !kernel::available_or_report() {
         return;
     }
     let own = Place::new();

@@ -265,7 +265,7 @@ fn hints_are_those_that_a_kernel_reads_and_hands_down() {
     let has_space = refused(&sample, "extsize", &["--extent", "8K", "/hinted/file"]);
     assert!(has_space.contains("it has space already"), "{has_space}");
     judged(&sample);
-    if !kernel::available_or_report("cli::edit::hints") {
+    if !kernel::available_or_report() {
         return;
     }
     let mount = LoopMount::new(Path::new(&sample.image), Access::ReadWrite, &[]).unwrap();
@@ -474,7 +474,7 @@ fn a_circle_of_directories_is_not_removed() {
 
 #[test]
 fn an_image_in_use_is_refused() {
-    if !kernel::available_or_report("undercroft::edit::an_image_in_use_is_refused") {
+    if !kernel::available_or_report() {
         return;
     }
     let sample = volume();
@@ -495,9 +495,7 @@ fn an_image_in_use_is_refused() {
 
 #[test]
 fn a_volume_that_was_not_unmounted_is_replayed_first() {
-    if !kernel::available_or_report(
-        "undercroft::edit::a_volume_that_was_not_unmounted_is_replayed_first",
-    ) {
+    if !kernel::available_or_report() {
         return;
     }
     let sample = volume();
@@ -515,7 +513,7 @@ fn a_volume_that_was_not_unmounted_is_replayed_first() {
 
 #[test]
 fn the_kernel_sees_what_was_done() {
-    if !kernel::available_or_report("undercroft::edit::the_kernel_sees_what_was_done") {
+    if !kernel::available_or_report() {
         return;
     }
     let sample = volume();

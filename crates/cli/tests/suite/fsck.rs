@@ -56,7 +56,7 @@ fn usage_names_the_command_once() {
 
 #[test]
 fn a_journal_is_replayed_if_that_is_allowed() {
-    if !kernel::available_or_report("undercroft::fsck::a_journal_is_replayed_if_that_is_allowed") {
+    if !kernel::available_or_report() {
         return;
     }
     let sample = sample(&["--size", "64M"]);
@@ -103,8 +103,7 @@ fn leave_a_journal(image: &Path) {
 
 #[test]
 fn blocks_of_a_journal_that_moved_are_freed() {
-    let name = "undercroft::fsck::blocks_of_a_journal_that_moved_are_freed";
-    if !kernel::available_or_report(name) {
+    if !kernel::available_or_report() {
         return;
     }
     let home = tempfile::tempdir().unwrap();

@@ -87,7 +87,7 @@ fn a_volume_in_a_shell_has_one_user() {
 
 #[test]
 fn a_loop_device_is_its_file_to_every_command() {
-    if !kernel::available_or_report("undercroft::guards::a_loop_device_is_its_file") {
+    if !kernel::available_or_report() {
         return;
     }
     let sample = volume();
@@ -103,7 +103,7 @@ fn a_loop_device_is_its_file_to_every_command() {
 
 #[test]
 fn a_mounted_volume_is_the_kernels() {
-    if !kernel::available_or_report("undercroft::guards::a_mounted_volume_is_the_kernels") {
+    if !kernel::available_or_report() {
         return;
     }
     let sample = volume();
@@ -123,7 +123,7 @@ fn a_mounted_volume_is_the_kernels() {
 
 #[test]
 fn a_volume_that_the_kernel_mounts_meanwhile_is_left_alone() {
-    if !kernel::available_or_report("undercroft::guards::mounted_meanwhile") {
+    if !kernel::available_or_report() {
         return;
     }
     let sample = volume();

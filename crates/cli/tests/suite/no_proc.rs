@@ -47,7 +47,7 @@ fn names(directory: &Path) -> Vec<String> {
 
 #[test]
 fn images_are_built_changed_and_read() {
-    if !kernel::available_or_report("undercroft::no_proc::images_are_built_changed_and_read") {
+    if !kernel::available_or_report() {
         return;
     }
     let home = visible_home();
@@ -77,7 +77,7 @@ fn images_are_built_changed_and_read() {
 
 #[test]
 fn a_build_that_is_killed_leaves_nothing() {
-    if !kernel::available_or_report("undercroft::no_proc::a_build_that_is_killed_leaves_nothing") {
+    if !kernel::available_or_report() {
         return;
     }
     let home = visible_home();

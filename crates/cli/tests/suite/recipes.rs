@@ -63,7 +63,7 @@ fn judged(volume: &str) {
 
 #[test]
 fn a_clone_is_made_ready_for_a_mount() {
-    if !kernel::available_or_report("undercroft::recipes::a_clone_is_made_ready_for_a_mount") {
+    if !kernel::available_or_report() {
         return;
     }
     let home = tempfile::tempdir().unwrap();
@@ -84,7 +84,7 @@ fn a_clone_is_made_ready_for_a_mount() {
 /// device alone.
 #[test]
 fn the_steps_of_the_pod_work() {
-    if !kernel::available_or_report("undercroft::recipes::the_steps_of_the_pod_work") {
+    if !kernel::available_or_report() {
         return;
     }
     let home = tempfile::tempdir().unwrap();
@@ -104,7 +104,7 @@ fn the_steps_of_the_pod_work() {
 
 #[test]
 fn a_disk_is_built_without_privileges() {
-    if !kernel::available_or_report("undercroft::recipes::a_disk_is_built_without_privileges") {
+    if !kernel::available_or_report() {
         return;
     }
     let home = tempfile::tempdir().unwrap();
@@ -139,7 +139,7 @@ fn a_disk_is_built_without_privileges() {
 
 #[test]
 fn the_hook_of_an_initramfs_replays() {
-    if !kernel::available_or_report("undercroft::recipes::the_hook_of_an_initramfs_replays") {
+    if !kernel::available_or_report() {
         return;
     }
     let home = tempfile::tempdir().unwrap();

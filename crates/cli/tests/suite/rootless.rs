@@ -45,7 +45,7 @@ fn tree(root: &Path) {
 
 #[test]
 fn extraction_without_root() {
-    if !kernel::available_or_report("undercroft::rootless::extraction_without_root") {
+    if !kernel::available_or_report() {
         return;
     }
     let source = Scratch::new(64 << 20).unwrap();

@@ -69,7 +69,7 @@ const CONTEXTS: &str = "\
 
 #[test]
 fn rules_give_the_same_image_from_a_directory_and_an_archive_and_a_kernel_sees_them() {
-    if !kernel::available_or_report("undercroft::rules::rules_give_the_same_image") {
+    if !kernel::available_or_report() {
         return;
     }
     let home = tempfile::tempdir().unwrap();
@@ -198,7 +198,7 @@ fn wrong_rules_are_refused_and_leave_what_was_there() {
 
 #[test]
 fn as_much_stays_free_as_was_asked_for() {
-    if !kernel::available_or_report("undercroft::rules::as_much_stays_free") {
+    if !kernel::available_or_report() {
         return;
     }
     let home = tempfile::tempdir().unwrap();
@@ -234,7 +234,7 @@ fn as_much_stays_free_as_was_asked_for() {
 
 #[test]
 fn a_volume_that_will_grow_has_the_journal_of_the_larger_one() {
-    if !kernel::available_or_report("undercroft::rules::a_volume_that_will_grow") {
+    if !kernel::available_or_report() {
         return;
     }
     let home = tempfile::tempdir().unwrap();

@@ -83,7 +83,7 @@ fn json(text: &str) -> serde_json::Value {
 
 #[test]
 fn a_volume_shrinks_with_its_file_and_grows_again() {
-    if !kernel::available_or_report("undercroft::shrink::a_volume_shrinks_with_its_file") {
+    if !kernel::available_or_report() {
         return;
     }
     let image = Image::spread();
@@ -130,7 +130,7 @@ fn a_volume_shrinks_with_its_file_and_grows_again() {
 
 #[test]
 fn a_block_device_is_told_what_may_be_cut() {
-    if !kernel::available_or_report("undercroft::shrink::a_block_device_is_told") {
+    if !kernel::available_or_report() {
         return;
     }
     let image = Image::spread();
@@ -149,7 +149,7 @@ fn a_block_device_is_told_what_may_be_cut() {
 
 #[test]
 fn a_volume_inside_an_image_leaves_the_rest_alone() {
-    if !kernel::available_or_report("undercroft::shrink::a_volume_inside_an_image") {
+    if !kernel::available_or_report() {
         return;
     }
     let image = Image::spread();
@@ -170,7 +170,7 @@ fn a_volume_inside_an_image_leaves_the_rest_alone() {
 
 #[test]
 fn the_entry_of_a_partition_follows() {
-    if !kernel::available_or_report("undercroft::shrink::the_entry_of_a_partition_follows") {
+    if !kernel::available_or_report() {
         return;
     }
     let image = Image::spread();
@@ -267,7 +267,7 @@ fn volumes_that_cannot_shrink_are_left_alone() {
 
 #[test]
 fn a_size_below_what_is_needed_names_the_smallest() {
-    if !kernel::available_or_report("undercroft::shrink::a_size_below_what_is_needed") {
+    if !kernel::available_or_report() {
         return;
     }
     let image = Image::made(160 * MIB, &["-d", "agcount=8"]);
@@ -285,7 +285,7 @@ fn a_size_below_what_is_needed_names_the_smallest() {
 
 #[test]
 fn a_damaged_inode_is_found_before_anything_is_written() {
-    if !kernel::available_or_report("undercroft::shrink::a_damaged_inode_is_found") {
+    if !kernel::available_or_report() {
         return;
     }
     use std::os::unix::fs::MetadataExt;
@@ -303,7 +303,7 @@ fn a_damaged_inode_is_found_before_anything_is_written() {
 
 #[test]
 fn an_interrupted_shrink_is_given_up() {
-    if !kernel::available_or_report("undercroft::shrink::an_interrupted_shrink_is_given_up") {
+    if !kernel::available_or_report() {
         return;
     }
     let image = Image::spread();

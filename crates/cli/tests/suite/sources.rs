@@ -198,7 +198,7 @@ fn build_while(change: impl FnOnce(&File) + Send) -> String {
 
 #[test]
 fn a_file_that_shrinks_while_it_is_read() {
-    if !kernel::available_or_report("undercroft::sources::a_file_that_shrinks_while_it_is_read") {
+    if !kernel::available_or_report() {
         return;
     }
     let message = build_while(|file| file.set_len(40_000).unwrap());
@@ -209,7 +209,7 @@ fn a_file_that_shrinks_while_it_is_read() {
 
 #[test]
 fn a_file_that_grows_while_it_is_read() {
-    if !kernel::available_or_report("undercroft::sources::a_file_that_grows_while_it_is_read") {
+    if !kernel::available_or_report() {
         return;
     }
     let message = build_while(|file| file.write_all_at(&[2; 50_000], 100_000).unwrap());
@@ -224,9 +224,7 @@ fn sources_that_are_missing_or_may_not_be_read() {
     let image = home.path().join("image").display().to_string();
     let message = fails(1, ["build", &nowhere, &image]);
     assert!(message.contains(&nowhere) && message.contains("check"), "{message}");
-    if !kernel::available_or_report(
-        "undercroft::sources::sources_that_are_missing_or_may_not_be_read",
-    ) {
+    if !kernel::available_or_report() {
         return;
     }
     let root = home.path().join("tree");

@@ -129,7 +129,7 @@ fn uuids_are_set_and_restored() {
 
 #[test]
 fn a_volume_that_is_in_use_or_dirty() {
-    if !kernel::available_or_report("undercroft::volume::a_volume_that_is_in_use_or_dirty") {
+    if !kernel::available_or_report() {
         return;
     }
     let sample = volume();

@@ -1,20 +1,15 @@
 //! Verbs on volumes with wrong metadata whose checksums are right end, without a panic.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-#[path = "../../../xfs/tests/mutation/mod.rs"]
-mod mutation;
-mod stand;
-mod verb;
-
-use stand::{Outcome, Stand};
 use undercroft_judges::damage::volume;
 use undercroft_judges::kernel;
+use undercroft_testkit::fs::stand::{Outcome, Stand};
 
 const ROUNDS: u64 = 600;
 
 #[test]
 fn verbs_on_mutated_volumes_end() {
-    if !kernel::available_or_report("fs::mutations::verbs_on_mutated_volumes_end") {
+    if !kernel::available_or_report() {
         return;
     }
     let (_directory, image) = volume().unwrap();

@@ -47,7 +47,7 @@ fn fill(fs: &FileSystem) {
 
 #[test]
 fn the_kernel_sees_whiteouts_and_all_else() {
-    if !kernel::available_or_report("fs::kernel::the_kernel_sees_whiteouts_and_all_else") {
+    if !kernel::available_or_report() {
         return;
     }
     for features in [&[][..], &[(Feature::Parent, true)], &[(Feature::Reflink, false)]] {

@@ -104,7 +104,7 @@ mod tests {
     /// A part of them: that the check of volumes sees each is tested with it.
     #[test]
     fn repair_sees_damage() {
-        if !kernel::available_or_report("judges::damage::repair_sees_damage") {
+        if !kernel::available_or_report() {
             return;
         }
         let (directory, image) = volume().unwrap();

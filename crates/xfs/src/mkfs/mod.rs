@@ -4,7 +4,7 @@
 //! [`ag_static`] gives the blocks of a group at that point. Free lists, root directory and
 //! realtime inodes come after, from ordinary transactions.
 //!
-//! The choices are those of the newest `mkfs.xfs` for image files; `tests/mkfs_golden.rs` compares
+//! The choices are those of the newest `mkfs.xfs` for image files; `tests/volume/mkfs_golden.rs` compares
 //! the bytes. It differs on purpose in this, mostly for small volumes:
 //!
 //! - Volumes below 300 MiB, logs below 64 MiB and a single group need no special option. From

@@ -1,12 +1,12 @@
 //! Volumes that are closed, or made clean and changed further.
 
-use crate::work::{create, make, open};
 use std::sync::Arc;
 use std::time::Duration;
 use undercroft_block::testing::{Fault, FaultyDevice};
 use undercroft_block::{BlockDevice, FileDevice, Operation};
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, kernel};
+use undercroft_testkit::xfs::journal::work::{create, make, open};
 use undercroft_xfs::Volume;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::mkfs::MkfsOptions;
@@ -71,7 +71,7 @@ fn a_volume_is_clean_in_between() {
     for round in 0..12 {
         make_files(1 + round * 100);
         assert_eq!(state(), LogState::Dirty, "{round}");
-        if round == 5 && kernel::available_or_report("journal::a_volume_is_clean_in_between") {
+        if round == 5 && kernel::available_or_report() {
             // The kernel replays what stands behind the record of an unmount.
             LoopMount::new(&copy, Access::ReadWrite, &[]).unwrap().unmount().unwrap();
             newest.repair_check(&copy).unwrap();

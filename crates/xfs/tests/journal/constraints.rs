@@ -3,9 +3,9 @@
 //! times.
 
 use crate::audit::{Audit, Checkpoint, Item, Record, Step};
-use crate::crash::{History, make};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
+use undercroft_testkit::xfs::journal::crash::{History, make};
 use undercroft_xfs::Volume;
 use undercroft_xfs::format::log_record::LOG_BLOCK;
 use undercroft_xfs::format::{BufferItemFlags, BufferItemType, OperationFlags};

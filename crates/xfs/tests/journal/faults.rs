@@ -1,11 +1,11 @@
 //! Devices that fail: the callers told, the changes that stay.
 
-use crate::crash::make;
-use crate::tree::tree;
-use crate::work::create;
 use std::sync::Arc;
 use undercroft_block::testing::{Fault, FaultyDevice};
 use undercroft_block::{Bio, BlockDevice, Operation, Sector};
+use undercroft_testkit::xfs::journal::crash::make;
+use undercroft_testkit::xfs::journal::tree::tree;
+use undercroft_testkit::xfs::journal::work::create;
 use undercroft_xfs::format::{BufferKind, FileType, Timestamp};
 use undercroft_xfs::mkfs::MkfsOptions;
 use undercroft_xfs::units::{AgBlock, AgNumber};
@@ -140,7 +140,7 @@ fn half_a_transaction_is_never_written() {
     let ticket = {
         let mut trans = volume.begin().unwrap();
         let mut parent = volume.lock_inode(root).unwrap();
-        let new = crate::work::new(FileType::Regular);
+        let new = undercroft_testkit::xfs::journal::work::new(FileType::Regular);
         drop(undercroft_xfs::ops::create(&mut trans, &mut parent, b"half", &new).unwrap());
         volume.force().unwrap()
     };

@@ -1,12 +1,12 @@
 //! A volume without space: what needs some is refused and changes nothing, what frees some works,
 //! and at the end all of it is free again.
 
-use crate::tree::tree;
-use crate::work::open;
 use std::path::Path;
 use std::sync::Arc;
 use undercroft_judges::random::Random;
 use undercroft_judges::{Xfsprogs, rounds};
+use undercroft_testkit::xfs::journal::tree::tree;
+use undercroft_testkit::xfs::journal::work::open;
 use undercroft_xfs::format::{FileType, Timestamp};
 use undercroft_xfs::ops::Position;
 use undercroft_xfs::ops::SetMode;

@@ -1,17 +1,16 @@
 //! The journal of live volumes, judged by the kernel that replays it, by `xfs_repair -n` and by
-//! `xfs_logprint`.
+//! `xfs_logprint`; and our replay of what the kernel left.
+
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod audit;
 mod close;
 mod constraints;
 mod crash;
-mod crash_tests;
 mod faults;
 mod full;
 mod random_faults;
+mod recovery;
 mod refused;
 mod replay;
 mod threads;
-mod tree;
-mod work;

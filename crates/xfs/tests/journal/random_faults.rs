@@ -1,16 +1,15 @@
 //! Writes and flushes that fail at random: callers are told, the volume is read-only and says why,
 //! and durable changes are on the device.
 
-use crate::crash::make;
-use crate::tree::{Tree, tree};
-use crate::work::create_sized;
-use std::path::Path;
 use std::sync::Arc;
+use undercroft_block::Operation;
 use undercroft_block::testing::{Fault, FaultyDevice};
-use undercroft_block::{BlockDevice, FileDevice, Operation, Sector};
-use undercroft_block::{read_exact_at, write_all_at};
 use undercroft_judges::random::Random;
 use undercroft_judges::{Xfsprogs, rounds};
+use undercroft_testkit::disk;
+use undercroft_testkit::xfs::journal::crash::make;
+use undercroft_testkit::xfs::journal::tree::{Tree, tree};
+use undercroft_testkit::xfs::journal::work::create_sized;
 use undercroft_xfs::check::{CheckOptions, check};
 use undercroft_xfs::format::{FileType, Timestamp};
 use undercroft_xfs::mkfs::MkfsOptions;
@@ -97,19 +96,6 @@ fn run(volume: &Arc<Volume>, seed: u64) -> Option<Ended> {
     None
 }
 
-fn save(device: &dyn BlockDevice, image: &Path) {
-    let bytes = device.capacity().to_bytes().unwrap();
-    std::fs::File::create(image).unwrap().set_len(bytes).unwrap();
-    let file = FileDevice::open(image, false).unwrap();
-    let mut chunk = vec![0; 1 << 20];
-    for offset in (0..bytes).step_by(1 << 20) {
-        read_exact_at(device, Sector(offset / 512), &mut chunk).unwrap();
-        if chunk.iter().any(|byte| *byte != 0) {
-            write_all_at(&file, Sector(offset / 512), &chunk).unwrap();
-        }
-    }
-}
-
 #[test]
 fn whatever_fails_at_random_is_told_and_what_was_durable_stays() {
     let scratch = tempfile::tempdir().unwrap();
@@ -147,7 +133,7 @@ fn whatever_fails_at_random_is_told_and_what_was_durable_stays() {
         });
         assert!(report.unwrap().is_clean(), "{what}");
         if seed % 16 == 0 {
-            save(device.as_ref(), &image);
+            disk::save(device.as_ref(), &image);
             Xfsprogs::newest().unwrap().repair_check(&image).unwrap();
         }
     }

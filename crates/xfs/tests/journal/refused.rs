@@ -1,9 +1,9 @@
 //! What may not be changed, or not in this way.
 
-use crate::crash::make;
-use crate::work::{create, new};
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, Sector, read_exact_at, write_all_at};
+use undercroft_testkit::xfs::journal::crash::make;
+use undercroft_testkit::xfs::journal::work::{create, new};
 use undercroft_xfs::format::{Extent, FileType, checksum, superblock};
 use undercroft_xfs::inode::ForkKind;
 use undercroft_xfs::internals::bmap;

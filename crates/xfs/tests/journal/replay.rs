@@ -1,9 +1,9 @@
 //! What the kernel makes of a volume that we changed.
 
-use crate::work::{create, create_sized, link, make, open};
 use std::path::Path;
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, kernel};
+use undercroft_testkit::xfs::journal::work::{create, create_sized, link, make, open};
 use undercroft_xfs::Volume;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::mkfs::MkfsOptions;
@@ -49,7 +49,7 @@ fn names(directory: &Path) -> usize {
 
 #[test]
 fn a_kernel_replays_what_a_dropped_volume_left() {
-    if !kernel::available_or_report("journal::a_kernel_replays_what_a_dropped_volume_left") {
+    if !kernel::available_or_report() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();

@@ -1,12 +1,13 @@
 //! Several threads on one live volume.
 
-use crate::crash::make;
-use crate::tree::tree;
-use crate::work::{self, create, create_sized};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use undercroft_block::{BlockDevice, read_exact_at, write_all_at};
+use undercroft_block::BlockDevice;
 use undercroft_judges::Xfsprogs;
+use undercroft_testkit::disk;
+use undercroft_testkit::xfs::journal::crash::make;
+use undercroft_testkit::xfs::journal::tree::tree;
+use undercroft_testkit::xfs::journal::work::{self, create, create_sized};
 use undercroft_xfs::format::{FileType, Timestamp};
 use undercroft_xfs::mkfs::MkfsOptions;
 use undercroft_xfs::ops::{self, Size};
@@ -14,18 +15,6 @@ use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::volume::LiveOptions;
 use undercroft_xfs::{Error, OpenFile, Volume};
 use uuid::Uuid;
-
-fn save(device: &dyn BlockDevice, image: &std::path::Path) {
-    let file = std::fs::File::create(image).unwrap();
-    file.set_len(device.capacity().0 * 512).unwrap();
-    let target = undercroft_block::FileDevice::open(image, false).unwrap();
-    let mut bytes = vec![0; 1 << 20];
-    for first in (0..device.capacity().0).step_by(2048) {
-        let sector = undercroft_block::Sector(first);
-        read_exact_at(device, sector, &mut bytes).unwrap();
-        write_all_at(&target, sector, &bytes).unwrap();
-    }
-}
 
 /// Threads that create, sync and draw tickets at once, on a journal that is written around.
 #[test]
@@ -73,7 +62,7 @@ fn threads_commit_and_sync_at_once() {
     assert_eq!(before.len() as u32, 4 * FILES + 5);
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("image");
-    save(device.as_ref(), &image);
+    disk::save(device.as_ref(), &image);
     Xfsprogs::newest().unwrap().repair_check(&image).unwrap();
 }
 
@@ -158,7 +147,7 @@ fn threads_free_blocks_in_the_groups_of_others() {
     volume.close().unwrap();
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("image");
-    save(device.as_ref(), &image);
+    disk::save(device.as_ref(), &image);
     Xfsprogs::newest().unwrap().repair_check(&image).unwrap();
 }
 

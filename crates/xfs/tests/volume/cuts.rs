@@ -1,8 +1,5 @@
 //! Crashes in the middle of such a change: the volume is the old one or the new one.
 
-use crate::crash::{self, Cut};
-use crate::judged;
-use crate::work;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -12,6 +9,9 @@ use undercroft_block::{
 };
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, image, kernel, rounds};
+use undercroft_testkit::xfs::journal::crash::{self, Cut};
+use undercroft_testkit::xfs::journal::work;
+use undercroft_testkit::xfs::judged;
 use undercroft_xfs::Volume;
 use undercroft_xfs::check::{CheckOptions, check};
 use undercroft_xfs::format::FileType;
@@ -128,7 +128,7 @@ fn size(volume: &Volume) -> (u64, u32) {
 
 #[test]
 fn a_crash_while_growing() {
-    if !kernel::available_or_report("xfs::volume::cuts::a_crash_while_growing") {
+    if !kernel::available_or_report() {
         return;
     }
     // The last group becomes longer, and another one follows.
@@ -153,7 +153,7 @@ fn a_crash_while_growing() {
 
 #[test]
 fn a_crash_while_the_label_changes() {
-    if !kernel::available_or_report("xfs::volume::cuts::a_crash_while_the_label_changes") {
+    if !kernel::available_or_report() {
         return;
     }
     let change = |device: &Arc<dyn BlockDevice>| {
@@ -167,7 +167,7 @@ fn a_crash_while_the_label_changes() {
 
 #[test]
 fn a_crash_while_the_uuid_changes() {
-    if !kernel::available_or_report("xfs::volume::cuts::a_crash_while_the_uuid_changes") {
+    if !kernel::available_or_report() {
         return;
     }
     let device = volume(&options(), 32 << 20);

@@ -1,6 +1,5 @@
 //! Volumes made larger, compared with what `xfs_growfs` makes of a copy.
 
-use crate::judged;
 use std::fs::OpenOptions;
 use std::path::Path;
 use std::process::Command;
@@ -8,6 +7,7 @@ use std::sync::Arc;
 use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, kernel};
+use undercroft_testkit::xfs::judged;
 use undercroft_xfs::maintain;
 
 const MIB: u64 = 1 << 20;
@@ -55,7 +55,7 @@ fn sizes(image: &Path) -> String {
 
 #[test]
 fn grown_as_by_the_kernel() {
-    if !kernel::available_or_report("xfs::volume::grow::grown_as_by_the_kernel") {
+    if !kernel::available_or_report() {
         return;
     }
     let cases: [(&str, u64, u64, &[&str]); 5] = [
@@ -116,7 +116,7 @@ fn what_cannot_grow_is_left_alone() {
 /// The least rest behind full groups that becomes one.
 #[test]
 fn the_smallest_group_is_that_of_the_kernel() {
-    if !kernel::available_or_report("xfs::volume::grow::the_smallest_group_is_that_of_the_kernel") {
+    if !kernel::available_or_report() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();

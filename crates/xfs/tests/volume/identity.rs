@@ -1,6 +1,5 @@
 //! Labels and UUIDs, beside what the kernel and `xfs_db` make of a copy.
 
-use crate::judged;
 use std::io::Write;
 use std::path::Path;
 use std::process::Command;
@@ -8,6 +7,7 @@ use std::sync::Arc;
 use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, image, kernel};
+use undercroft_testkit::xfs::judged;
 use undercroft_xfs::Volume;
 use undercroft_xfs::maintain;
 use undercroft_xfs::ops;
@@ -45,7 +45,7 @@ fn superblocks(image: &Path, fields: &str) -> String {
 
 #[test]
 fn a_label_as_by_the_kernel() {
-    if !kernel::available_or_report("xfs::volume::identity::a_label_as_by_the_kernel") {
+    if !kernel::available_or_report() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -78,7 +78,7 @@ fn a_label_as_by_the_kernel() {
 
 #[test]
 fn a_uuid_as_by_xfs_db() {
-    if !kernel::available_or_report("xfs::volume::identity::a_uuid_as_by_xfs_db") {
+    if !kernel::available_or_report() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();

@@ -1,25 +1,16 @@
-//! Changes of a volume as a whole: its size, its label, its UUID.
+//! Volumes as a whole: made, grown, shrunk, given another label or UUID; what they refuse.
+
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-#[path = "../journal/crash.rs"]
-#[allow(dead_code, reason = "the tests of the journal use more of it")]
-mod crash;
 mod cuts;
+mod errors;
 mod grow;
 mod identity;
-#[path = "../allocator/judged.rs"]
-mod judged;
-#[allow(dead_code, reason = "the soak of cuts uses more of it")]
-mod random;
+mod mkfs_golden;
+mod quota;
 mod shrink;
 mod shrink_cuts;
 mod shrink_inodes;
-mod shrink_judge;
 mod shrink_moves;
 mod shrink_random;
 mod shrink_staging;
-#[path = "../journal/tree.rs"]
-mod tree;
-#[path = "../journal/work.rs"]
-#[allow(dead_code, reason = "the tests of the journal use more of it")]
-mod work;

@@ -1,6 +1,5 @@
 //! Volumes made smaller: judged, mounted, filled, emptied, and grown again by the kernel.
 
-use crate::judged;
 use std::fs::OpenOptions;
 use std::path::Path;
 use std::process::Command;
@@ -8,6 +7,7 @@ use std::sync::Arc;
 use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, kernel, tree};
+use undercroft_testkit::xfs::judged;
 use undercroft_xfs::maintain::{self, ShrinkOptions, ShrinkTarget, Shrinkage};
 use undercroft_xfs::volume::LiveOptions;
 use undercroft_xfs::{Error, Volume};
@@ -102,7 +102,7 @@ fn used_by_the_kernel(image: &Path, size: u64, what: &str) {
 
 #[test]
 fn groups_that_hold_nothing_go() {
-    if !kernel::available_or_report("xfs::volume::shrink::groups_that_hold_nothing_go") {
+    if !kernel::available_or_report() {
         return;
     }
     let (count, tail) = (["-d", "agcount=8", "-l", "agnum=0"], MIB + 12 * 4096);
@@ -128,7 +128,7 @@ fn groups_that_hold_nothing_go() {
 
 #[test]
 fn the_smallest_size_is_possible() {
-    if !kernel::available_or_report("xfs::volume::shrink::the_smallest_size_is_possible") {
+    if !kernel::available_or_report() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -148,9 +148,9 @@ fn a_small_volume_of_one_group_keeps_it() {
     let image = directory.path().join("image");
     let options = undercroft_xfs::mkfs::MkfsOptions {
         ag_count: Some(1),
-        ..crate::crash::options(64 << 20, 7)
+        ..undercroft_testkit::xfs::journal::crash::options(64 << 20, 7)
     };
-    let memory = crate::crash::make(&options);
+    let memory = undercroft_testkit::xfs::journal::crash::make(&options);
     let mut bytes = vec![0; 64 << 20];
     undercroft_block::read_exact_at(memory.as_ref(), undercroft_block::Sector(0), &mut bytes)
         .unwrap();
@@ -162,7 +162,7 @@ fn a_small_volume_of_one_group_keeps_it() {
 
 #[test]
 fn what_cannot_shrink_is_refused_and_left_alone() {
-    if !kernel::available_or_report("xfs::volume::shrink::what_cannot_shrink_is_refused") {
+    if !kernel::available_or_report() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();

@@ -1,12 +1,13 @@
 //! Crashes in the middle of a shrink, at each write of it.
 
-use crate::crash::Cut;
 use crate::shrink::{MIB, run_mounted, shrink};
-use crate::shrink_judge::{Judge, in_memory};
 use std::sync::Arc;
 use undercroft_block::BlockDevice;
 use undercroft_block::testing::recorder::Unflushed;
 use undercroft_judges::{Xfsprogs, kernel, rounds};
+use undercroft_testkit::disk::in_memory;
+use undercroft_testkit::xfs::journal::crash::Cut;
+use undercroft_testkit::xfs::volume::shrink_judge::Judge;
 use undercroft_xfs::Volume;
 use undercroft_xfs::maintain::ShrinkTarget;
 
@@ -76,7 +77,7 @@ fn volume(size: u64, script: &str, format: Format) -> Arc<dyn BlockDevice> {
 
 #[test]
 fn a_crash_while_shrinking() {
-    if !kernel::available_or_report("xfs::volume::shrink_cuts::a_crash_while_shrinking") {
+    if !kernel::available_or_report() {
         return;
     }
     for (format, seen) in [(POINTERS, 100), (ACROSS, 40), (ACROSS_UNMAPPED, 40)] {
@@ -88,7 +89,7 @@ fn a_crash_while_shrinking() {
 
 #[test]
 fn a_crash_while_inodes_get_new_numbers() {
-    if !kernel::available_or_report("xfs::volume::shrink_cuts::a_crash_while_inodes_move") {
+    if !kernel::available_or_report() {
         return;
     }
     for (format, guarded) in [(POINTERS, 6), (SCANNED, 3)] {
@@ -104,8 +105,7 @@ fn a_crash_while_inodes_get_new_numbers() {
 
 #[test]
 fn a_crash_when_the_last_group_is_full() {
-    if !kernel::available_or_report("xfs::volume::shrink_cuts::a_crash_when_the_last_group_is_full")
-    {
+    if !kernel::available_or_report() {
         return;
     }
     let judge = cut_everywhere(volume(120 * MIB, &in_group(3, FULL), BARE), 50 * MIB, [20, 1]);
@@ -114,8 +114,7 @@ fn a_crash_when_the_last_group_is_full() {
 
 #[test]
 fn a_crash_while_the_journal_moves_beside_itself() {
-    let name = "xfs::volume::shrink_cuts::a_crash_while_the_journal_moves_beside_itself";
-    if !kernel::available_or_report(name) {
+    if !kernel::available_or_report() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();

@@ -1,9 +1,9 @@
 //! Inodes that get new numbers by a shrink: all names, and all that names them, follow.
 
-use crate::judged;
 use crate::shrink::{MIB, device, resize, run_mounted, same, shrink, shrink_with};
 use std::path::Path;
 use undercroft_judges::{Xfsprogs, image, kernel};
+use undercroft_testkit::xfs::judged;
 use undercroft_xfs::Volume;
 use undercroft_xfs::maintain::{ShrinkOptions, ShrinkTarget};
 
@@ -64,7 +64,7 @@ fn used_by_the_kernel(image: &Path, size: u64, what: &str) {
 
 #[test]
 fn inodes_get_new_numbers() {
-    if !kernel::available_or_report("xfs::volume::shrink_inodes::inodes_get_new_numbers") {
+    if !kernel::available_or_report() {
         return;
     }
     let default = ["-d", "agcount=8", "-l", "agnum=0"];
@@ -108,7 +108,7 @@ fn inodes_get_new_numbers() {
 
 #[test]
 fn inodes_may_keep_their_numbers() {
-    if !kernel::available_or_report("xfs::volume::shrink_inodes::inodes_may_keep_their_numbers") {
+    if !kernel::available_or_report() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();

@@ -1,11 +1,11 @@
 //! Contents of files and the journal moved by a shrink, compared with a copy of the volume before.
 
-use crate::judged;
 use crate::shrink::{MIB, resize, run_mounted, same, shrink};
 use std::path::Path;
 use std::process::Command;
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, image, kernel};
+use undercroft_testkit::xfs::judged;
 use undercroft_xfs::maintain::ShrinkTarget;
 
 /// Makes everything that can move, behind a file that is in front of it and goes then. All inodes
@@ -61,7 +61,7 @@ fn shared(image: &Path) -> usize {
 
 #[test]
 fn contents_move_into_what_stays() {
-    if !kernel::available_or_report("xfs::volume::shrink_moves::contents_move_into_what_stays") {
+    if !kernel::available_or_report() {
         return;
     }
     let log = ["-d", "agcount=8", "-l", "agnum=0"];
@@ -103,8 +103,7 @@ fn contents_move_into_what_stays() {
 
 #[test]
 fn mapping_trees_that_shrink_while_they_move() {
-    let name = "xfs::volume::shrink_moves::mapping_trees_that_shrink_while_they_move";
-    if !kernel::available_or_report(name) {
+    if !kernel::available_or_report() {
         return;
     }
     for rmapbt in ["rmapbt=1", "rmapbt=0"] {

@@ -1,11 +1,11 @@
 //! Random volumes made smaller; `cargo xtask soak shrink` has more of them.
 
-use crate::random::{Round, round};
 use undercroft_judges::{kernel, rounds};
+use undercroft_testkit::xfs::volume::random::{Round, round};
 
 #[test]
 fn random_volumes_shrink() {
-    if !kernel::available_or_report("xfs::volume::shrink_random::random_volumes_shrink") {
+    if !kernel::available_or_report() {
         return;
     }
     let mut shrunk = 0;

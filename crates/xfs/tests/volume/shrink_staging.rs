@@ -1,11 +1,11 @@
 //! Blocks that a kernel set aside for copy-on-write and left: freed ahead of a shrink.
 
-use crate::judged;
 use crate::shrink::{MIB, device, run_mounted, same, shrink};
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use undercroft_judges::{Xfsprogs, image, kernel};
+use undercroft_testkit::xfs::judged;
 use undercroft_xfs::Volume;
 use undercroft_xfs::maintain::{self, ShrinkOptions, ShrinkTarget};
 
@@ -47,8 +47,7 @@ fn empty_journal(image: &Path) {
 
 #[test]
 fn what_was_set_aside_for_copy_on_write_is_freed() {
-    let name = "xfs::volume::shrink_staging::what_was_set_aside_for_copy_on_write_is_freed";
-    if !kernel::available_or_report(name) {
+    if !kernel::available_or_report() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();

@@ -1,11 +1,7 @@
 //! Random breaks under writes and flushes: killed servers, cut connections, a slow wire. Many more
 //! of them: `cargo xtask soak nbd`.
 
-mod load;
-mod stand;
-mod target;
-
-use stand::Stand;
+use undercroft_testkit::nbd::stand::Stand;
 
 /// Breaks of each stand.
 const BREAKS: u64 = 12;

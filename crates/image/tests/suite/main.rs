@@ -1,0 +1,9 @@
+//! Volumes built, and what comes out of them again.
+
+#![allow(clippy::unwrap_used, reason = "a failing step fails its test")]
+
+mod build;
+mod diff;
+mod hostile;
+mod unpack;
+mod volume_source;

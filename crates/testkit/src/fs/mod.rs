@@ -1,0 +1,4 @@
+//! Verbs of the file system on damaged volumes.
+
+pub mod stand;
+pub mod verb;

@@ -1,0 +1,4 @@
+//! Images built, and judged.
+
+pub mod combination;
+pub mod judged;

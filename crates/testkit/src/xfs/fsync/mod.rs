@@ -1,0 +1,4 @@
+//! Files made durable by tickets.
+
+pub mod cuts;
+pub mod work;

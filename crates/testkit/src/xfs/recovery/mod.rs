@@ -1,0 +1,4 @@
+//! Volumes that the kernel left dirty, and both replays.
+
+pub mod judged;
+pub mod load;
