@@ -13,7 +13,7 @@ use super::body::Request;
 use crate::memory::Recycled;
 
 /// A leaf, for requests that come back by being dropped.
-pub(crate) trait Home: Send + Sync {
+pub(crate) trait Reclaim: Send + Sync {
     /// Takes a request that was dropped unanswered; answers it later, in another thread.
     fn take_back(&self, request: Request);
 
@@ -22,7 +22,7 @@ pub(crate) trait Home: Send + Sync {
 }
 
 /// All leaves, by number.
-static LEAVES: RwLock<Option<HashMap<u64, Weak<dyn Home>>>> = RwLock::new(None);
+static LEAVES: RwLock<Option<HashMap<u64, Weak<dyn Reclaim>>>> = RwLock::new(None);
 
 /// A number for a leaf that is to be made; never 0.
 pub(crate) fn number() -> u64 {
@@ -31,7 +31,7 @@ pub(crate) fn number() -> u64 {
 }
 
 /// Makes a leaf known.
-pub(crate) fn register(number: u64, leaf: Weak<dyn Home>) {
+pub(crate) fn register(number: u64, leaf: Weak<dyn Reclaim>) {
     LEAVES.write().get_or_insert_default().insert(number, leaf);
 }
 

@@ -16,7 +16,7 @@ use crate::bio::Reason;
 use crate::driver::Driver;
 use crate::queue::hardware::{Deadlines, Due, Expired, HardwareQueue};
 use crate::request::Request;
-use crate::request::dropped::{self, Home};
+use crate::request::dropped::{self, Reclaim};
 use crate::threads::{clock, role};
 
 /// The work for the thread.
@@ -25,7 +25,7 @@ enum Task {
     End,
 }
 
-impl<D: Driver> Home for Shared<D> {
+impl<D: Driver> Reclaim for Shared<D> {
     fn take_back(&self, request: Request) {
         self.watchdog.state.lock().dropped.push(request);
         if self.start_watchdog().is_ok() {

@@ -156,7 +156,7 @@ impl<'t> Parser<'t> {
         }
         let rest = &self.text[self.at..];
         let length = rest.iter().position(|byte| b"(),\"".contains(byte)).unwrap_or(rest.len());
-        let path = rest[..length].trim_suffix_spaces();
+        let path = without_last_spaces(&rest[..length]);
         if path.is_empty() {
             return Err(self.unexpected("a path or a device such as mirror(a.img,b.img)"));
         }
@@ -224,13 +224,8 @@ impl<'t> Parser<'t> {
     }
 }
 
-trait TrimSpaces {
-    fn trim_suffix_spaces(&self) -> &[u8];
-}
-
-impl TrimSpaces for [u8] {
-    fn trim_suffix_spaces(&self) -> &[u8] {
-        let end = self.iter().rposition(|&byte| byte != b' ').map_or(0, |last| last + 1);
-        &self[..end]
-    }
+/// `bytes` without the spaces at its end.
+fn without_last_spaces(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().rposition(|&byte| byte != b' ').map_or(0, |last| last + 1);
+    &bytes[..end]
 }
