@@ -29,7 +29,7 @@ mod take;
 mod tree;
 mod unowned;
 
-pub use crate::space::{Allocation, BusyBlocks, Pool, Request};
+pub use crate::space::{Allocation, BusyBlocks, Request};
 pub use best::{EndOfFile, allocate_best};
 pub use free::free_in_group;
 pub use freelist::fill as fill_free_list;
