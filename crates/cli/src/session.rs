@@ -118,5 +118,5 @@ impl<'v> Session<'v> {
 }
 
 fn open(fs: &FileSystem, path: &OsStr, last: LastLink) -> Result<File, PathError> {
-    if last.no_follow { fs.open_no_follow(path) } else { fs.open_path(path) }
+    if last.no_follow { fs.open_no_follow(path) } else { fs.open_file(path) }
 }

@@ -3,15 +3,12 @@
 use std::error::Error;
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
-use undercroft_block::FileDevice;
-use undercroft_fs::{FileSystem, OpenOptions};
+use undercroft_fs::FileSystem;
 
 /// Writes the file at `path` in the volume that fills `image` to `out`.
 pub(crate) fn cat(image: &Path, path: &str, out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
-    let device = Arc::new(FileDevice::open(image, true)?);
-    let fs = FileSystem::open(device, &OpenOptions::read_only())?;
-    out.write_all(&fs.read(path)?)?;
+    let fs = FileSystem::open_image(image)?;
+    std::io::copy(&mut fs.open_file(path)?, out)?;
     Ok(())
 }
 

@@ -19,7 +19,7 @@ async fn client(fs: FileSystem, number: usize) -> Result<u64, Failure> {
     let name = format!("client-{number}");
     let create = {
         let (fs, name) = (fs.clone(), name.clone());
-        move || fs.create(fs.root(), name.as_bytes(), &NewFile::new(0o600), Existing::Open)
+        move || fs.nodes().create(fs.root(), name.as_bytes(), &NewFile::new(0o600), Existing::Open)
     };
     let (_, file) = spawn_blocking(create).await??;
     let file = Arc::new(file);
@@ -34,7 +34,7 @@ async fn client(fs: FileSystem, number: usize) -> Result<u64, Failure> {
         if number == 0 && record == RECORDS / 2 {
             // The name is removed, the file stays as long as it is open.
             let (fs, name) = (fs.clone(), name.clone());
-            spawn_blocking(move || fs.unlink(fs.root(), name.as_bytes())).await??;
+            spawn_blocking(move || fs.nodes().unlink(fs.root(), name.as_bytes())).await??;
         }
     }
     spawn_blocking(move || finish(&file)).await?

@@ -1,6 +1,6 @@
 //! Changes of the metadata of a file.
 
-use crate::{File, FileSystem, Metadata};
+use crate::{File, FileSystem, Metadata, Nodes};
 use undercroft_xfs::format::{InodeFlags, Timestamp};
 use undercroft_xfs::ops::{self, MetadataChange, SizeHints};
 use undercroft_xfs::units::InodeNumber;
@@ -79,7 +79,7 @@ impl Change {
     }
 }
 
-impl FileSystem {
+impl Nodes<'_> {
     /// Changes the metadata of a file, and returns the result. Size, hints and the rest are a step
     /// each, in this order; after a failure the later steps are not done.
     ///
@@ -88,13 +88,15 @@ impl FileSystem {
     /// damaged structure; the device failed; the volume is read-only.
     pub fn set_attributes(&self, number: InodeNumber, change: &Change) -> Result<Metadata, Error> {
         if change.size.is_some() {
-            return self.open_number(number)?.set_attributes(change);
+            return self.open(number)?.set_attributes(change);
         }
-        let inode = self.inode(number)?;
-        self.change(number, None, change)?;
-        Ok(self.metadata_of(&inode))
+        let inode = self.fs.inode(number)?;
+        self.fs.change(number, None, change)?;
+        Ok(self.fs.metadata_of(&inode))
     }
+}
 
+impl FileSystem {
     fn change(
         &self,
         number: InodeNumber,
@@ -119,7 +121,7 @@ impl FileSystem {
 }
 
 impl File {
-    /// As [`FileSystem::set_attributes`], of this file.
+    /// As [`Nodes::set_attributes`], of this file.
     ///
     /// # Errors
     /// As there.

@@ -1,6 +1,6 @@
 //! Listings of directories.
 
-use crate::{FileSystem, Metadata};
+use crate::{FileSystem, Metadata, Nodes};
 use std::ops::Range;
 use std::sync::Arc;
 use undercroft_xfs::format::{EntryType, FileType};
@@ -25,7 +25,7 @@ pub struct Entry<'a> {
     pub next: u64,
 }
 
-impl FileSystem {
+impl Nodes<'_> {
     /// Calls `visit` for the entries of a directory from `cookie` on until it returns `false`: 0 is
     /// the start, others belong to entries. Returns the cookie to go on at: that of the last entry
     /// visited, or one behind all. A name that stays is listed once, even if others change between
@@ -41,8 +41,8 @@ impl FileSystem {
         cookie: u64,
         mut visit: impl FnMut(&Entry<'_>) -> bool,
     ) -> Result<u64, Error> {
-        let directory = self.inode(directory)?;
-        self.list(&directory, cookie, |batch| {
+        let directory = self.fs.inode(directory)?;
+        self.fs.list(&directory, cookie, |batch| {
             let stopped = batch.iter().find(|entry| !visit(entry));
             Ok(stopped.map(|entry| entry.next))
         })
@@ -59,19 +59,21 @@ impl FileSystem {
         cookie: u64,
         mut visit: impl FnMut(&Entry<'_>, &Metadata) -> bool,
     ) -> Result<u64, Error> {
-        let directory = self.inode(directory)?;
-        self.list(&directory, cookie, |batch| {
-            self.prefetch(batch);
+        let directory = self.fs.inode(directory)?;
+        self.fs.list(&directory, cookie, |batch| {
+            self.fs.prefetch(batch);
             for entry in batch.iter() {
-                let Some(inode) = self.listed(&directory, batch, &entry)? else { continue };
-                if !visit(&entry, &self.metadata_of(&inode)) {
+                let Some(inode) = self.fs.listed(&directory, batch, &entry)? else { continue };
+                if !visit(&entry, &self.fs.metadata_of(&inode)) {
                     return Ok(Some(entry.next));
                 }
             }
             Ok(None)
         })
     }
+}
 
+impl FileSystem {
     fn list(
         &self,
         directory: &Arc<Inode>,

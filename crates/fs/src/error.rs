@@ -1,6 +1,5 @@
 //! Errors of verbs that take paths.
 
-use crate::AsPath;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -51,13 +50,12 @@ impl PathError {
 
     /// An error of the file at a path: of a verb by number, say, to which a path has led.
     #[must_use]
-    pub fn new(path: impl AsPath, error: Error) -> Self {
-        let path = path.path_bytes();
-        Self {
-            path: Path::new(OsStr::from_bytes(path)).into(),
-            error: named(error, path),
-            link: None,
-        }
+    pub fn new(path: impl AsRef<Path>, error: Error) -> Self {
+        Self::of(path.as_ref().as_os_str().as_bytes(), error)
+    }
+
+    pub(crate) fn of(path: &[u8], error: Error) -> Self {
+        Self::on_way(path, path, None, error)
     }
 
     /// An error on the way that a path leads: at `culprit`, to which the link has led.
@@ -130,6 +128,6 @@ pub(crate) trait At<T> {
 
 impl<T> At<T> for Result<T, Error> {
     fn at(self, path: &[u8]) -> Result<T, PathError> {
-        self.map_err(|error| PathError::new(path, error))
+        self.map_err(|error| PathError::of(path, error))
     }
 }

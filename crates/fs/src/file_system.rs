@@ -16,10 +16,8 @@ use undercroft_xfs::{Error, SyncTicket, Volume};
 
 /// An open file system, used by any number of threads. A clone is another handle of the same.
 ///
-/// Verbs by number take inode numbers, as servers know files. A number stands for the file that has
-/// it at the time. A server that keeps one while others remove files also holds the file
-/// [open](Self::open_number), or keeps its generation too and asks with
-/// [`open_handle`](Self::open_handle). Verbs by path resolve symbolic links inside the volume.
+/// Its verbs take paths, in the manner of `std::fs`, and resolve symbolic links inside the volume.
+/// Those by number are [`nodes`](Self::nodes).
 ///
 /// When the last handle of one that was [opened](Self::open) here is dropped, files and clones
 /// included, it is [closed](Self::close), as far as that works: only `close` tells of an error, and
@@ -109,16 +107,6 @@ impl FileSystem {
         self.access_times.set(access_times);
     }
 
-    /// Whether the next read of a file sets its time of access.
-    ///
-    /// # Errors
-    /// No file has the number; the device failed.
-    pub fn is_access_due(&self, number: InodeNumber) -> Result<bool, Error> {
-        let inode = self.inode(number)?;
-        let due = self.access_due(&inode.read().core);
-        Ok(self.is_writable() && due.is_some())
-    }
-
     /// The volume below.
     #[must_use]
     pub fn volume(&self) -> &Arc<Volume> {
@@ -191,7 +179,7 @@ impl FileSystem {
         }
     }
 
-    fn access_due(&self, core: &InodeCore) -> Option<Timestamp> {
+    pub(crate) fn access_due(&self, core: &InodeCore) -> Option<Timestamp> {
         self.access_times.get().due(core, || self.now())
     }
 

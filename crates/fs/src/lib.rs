@@ -1,46 +1,85 @@
 //! XFS volumes for programs and servers: the face of a file system.
 //!
-//! A [`FileSystem`] is an open volume, used by any number of threads. It has two kinds of verbs:
+//! # Start here
 //!
-//! - by inode number, as servers know files: [`lookup`](FileSystem::lookup),
-//!   [`create`](FileSystem::create), [`readdir`](FileSystem::readdir), ...;
-//! - by path, in the manner of `std::fs`: [`read`](FileSystem::read), [`write`](FileSystem::write),
-//!   [`walk`](FileSystem::walk), [`remove_dir_all`](FileSystem::remove_dir_all), ...
-//!
-//! A [`File`] is an open file: bytes read and written, space given and taken, and tickets for
-//! durability. Nothing here has a state of files of its own, it is all in `undercroft_xfs`.
-//!
-//! Verbs by number fail with [`Error`], verbs by path with [`PathError`], which is one with a path.
+//! Make a volume in a file:
 //!
 //! ```
-//! # use undercroft_block::MemoryDevice;
-//! # use undercroft_xfs::format::FileType;
-//! # use undercroft_xfs::mkfs::{self, MkfsOptions};
-//! # use undercroft_xfs::ops::NewInode;
-//! use std::sync::Arc;
-//! use undercroft_block::{BlockDevice, FileDevice};
-//! use undercroft_fs::{FileSystem, OpenOptions};
-//!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let directory = tempfile::tempdir()?;
 //! # let image = directory.path().join("disk.img");
-//! # std::fs::File::create(&image)?.set_len(64 << 20)?;
-//! # let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(&image, false)?);
-//! # let plan = mkfs::plan(&MkfsOptions::new(64 << 20, uuid::Uuid::from_u128(1)))?;
-//! # mkfs::finish(&mkfs::begin(&device, plan, &NewInode::new(FileType::Directory, 0o755))?, true)?;
-//! # drop(device);
-//! let device = Arc::new(FileDevice::open(&image, false)?);
-//! let fs = FileSystem::open(device, &OpenOptions::writable())?;
-//!
+//! use undercroft_fs::FileSystem;
+//! let fs = FileSystem::format(&image, 64 << 20)?;
 //! fs.create_dir_all("/etc/app")?;
-//! fs.write("/etc/app/name", "first\n")?;
-//! assert_eq!(fs.read("/etc/app/name")?, b"first\n");
-//!
 //! // In its place, and nothing to replay.
 //! fs.close()?;
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! Write files in one, with the verbs of `std::fs`:
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = tempfile::tempdir()?;
+//! # let image = directory.path().join("disk.img");
+//! # undercroft_fs::FileSystem::format(&image, 64 << 20)?.close()?;
+//! use undercroft_fs::OpenOptions;
+//! let fs = OpenOptions::writable().open_image(&image)?;
+//! fs.write("/name", "first\n")?;
+//! fs.rename("/name", "/moved", Default::default())?;
+//! fs.close()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Open one to read, and read a file:
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = tempfile::tempdir()?;
+//! # let image = directory.path().join("disk.img");
+//! # let fs = undercroft_fs::FileSystem::format(&image, 64 << 20)?;
+//! # fs.create_dir("/etc")?;
+//! # fs.write("/etc/name", "first\n")?;
+//! # fs.close()?;
+//! use undercroft_fs::FileSystem;
+//! let fs = FileSystem::open_image(&image)?;
+//! for entry in fs.read_dir("/etc")? {
+//!     assert_eq!(fs.read(entry?.path())?, b"first\n");
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Stream: a [`File`] is `Read`, `Write` and `Seek`:
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = tempfile::tempdir()?;
+//! # let image = directory.path().join("disk.img");
+//! # let fs = undercroft_fs::FileSystem::format(&image, 64 << 20)?;
+//! use undercroft_fs::NewFile;
+//! let mut file = fs.create_file("/log", &NewFile::new(0o600))?;
+//! std::io::copy(&mut "many lines\n".as_bytes(), &mut file)?;
+//! // Durable: the ticket of an fsync can be awaited, too.
+//! file.fsync_and_wait()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The types
+//!
+//! A [`FileSystem`] is an open volume, used by any number of threads. Its verbs take paths, and follow
+//! symbolic links inside the volume. [`Nodes`] are its verbs by inode number, as servers know files:
+//! [`lookup`](Nodes::lookup), [`create`](Nodes::create), [`readdir`](Nodes::readdir), ...
+//! [`FileSystem::place`] leads from the one kind to the other.
+//!
+//! A [`File`] is an open file: bytes read and written at any place, space given and taken, and tickets
+//! for durability. Nothing here has a state of files of its own, it is all in `undercroft_xfs`.
+//!
+//! Verbs by number fail with [`Error`], verbs by path with [`PathError`], which is one with a path.
+//! Without [`OpenOptions::writable`] nothing is changed.
 #![forbid(unsafe_code)]
 
 #[cfg(doctest)]
@@ -48,7 +87,6 @@
 struct Readme;
 
 // Rooms by floors, from the ground up: each uses only those on floors before its own.
-mod as_path;
 mod clock;
 mod metadata;
 
@@ -59,25 +97,29 @@ mod access;
 
 mod file_system;
 
+mod nodes;
+
 mod directory;
 mod file;
 mod xattr;
 
 mod attributes;
+mod image;
+mod lookup;
 mod names;
-mod nodes;
 
 mod path;
 
-pub use as_path::AsPath;
 pub use attributes::{Change, SetTime};
 pub use clock::{Clock, timestamp};
 pub use directory::Entry;
 pub use error::PathError;
 pub use file::{Allocation, File, FileExtent, Writer};
 pub use file_system::FileSystem;
+pub use image::ImageError;
 pub use metadata::Metadata;
 pub use names::{Existing, NewFile, Owner, RenameFlags};
+pub use nodes::Nodes;
 pub use options::{AccessTimes, OpenOptions};
 pub use path::{DirEntry, Place, ReadDir, Walk, WalkEntry};
 pub use undercroft_xfs::ErrorKind;

@@ -1,6 +1,6 @@
 //! Names: made, moved and taken away.
 
-use crate::{File, FileSystem, Metadata};
+use crate::{File, FileSystem, Metadata, Nodes};
 use std::sync::Arc;
 use undercroft_xfs::format::{DeviceNumber, FileType};
 use undercroft_xfs::ops::{self, Name, NewInode, RenameMode, Times};
@@ -71,7 +71,7 @@ impl RenameFlags {
     pub const EXCHANGE: Self = Self { exchange: true, ..Self::REPLACE };
 }
 
-impl FileSystem {
+impl Nodes<'_> {
     /// Creates a regular file `name` in the directory `parent`, and opens it.
     ///
     /// # Errors
@@ -85,20 +85,20 @@ impl FileSystem {
         new: &NewFile,
         existing: Existing,
     ) -> Result<(Metadata, File), Error> {
-        let held = self.hold(parent)?;
+        let held = self.fs.hold(parent)?;
         let directory = held.inode();
         ops::check_name(name)?;
         loop {
             if existing == Existing::Open
-                && let Some(inode) = self.child(directory, name)?
+                && let Some(inode) = self.fs.child(directory, name)?
             {
-                match self.open_inode(&inode) {
+                match self.fs.open_inode(&inode) {
                     // Removed since.
                     Err(Error::Stale { .. }) => continue,
                     other => return other.map(|file| (file.metadata(), file)),
                 }
             }
-            match self.make(parent, name, &self.inode_for(FileType::Regular, new)) {
+            match self.fs.make(parent, name, &self.fs.inode_for(FileType::Regular, new)) {
                 // Another thread was faster.
                 Err(Error::Exists(_)) if existing == Existing::Open => {}
                 other => return other,
@@ -116,19 +116,8 @@ impl FileSystem {
         name: &[u8],
         new: &NewFile,
     ) -> Result<Metadata, Error> {
-        let _held = self.hold(parent)?;
-        Ok(self.make_directory(parent, name, new)?.metadata())
-    }
-
-    /// As [`mkdir`](Self::mkdir), for a parent that is known to exist. The new directory is
-    /// returned open, so that it is not freed before the caller uses it.
-    pub(crate) fn make_directory(
-        &self,
-        parent: InodeNumber,
-        name: &[u8],
-        new: &NewFile,
-    ) -> Result<File, Error> {
-        Ok(self.make(parent, name, &self.inode_for(FileType::Directory, new))?.1)
+        let _held = self.fs.hold(parent)?;
+        Ok(self.fs.make_directory(parent, name, new)?.metadata())
     }
 
     /// Creates a device, a named pipe, a socket or an empty file. `device` is for devices, 0:0 for
@@ -148,8 +137,8 @@ impl FileSystem {
         if matches!(kind, FileType::Directory | FileType::Symlink) {
             return Err(Error::Invalid(format!("{}: not a kind of node", ops::path_text(name))));
         }
-        let new = NewInode { device, ..self.inode_for(kind, new) };
-        Ok(self.make_checked(parent, name, &new)?.0)
+        let new = NewInode { device, ..self.fs.inode_for(kind, new) };
+        Ok(self.fs.make_checked(parent, name, &new)?.0)
     }
 
     /// Creates a symbolic link to `target`.
@@ -164,8 +153,8 @@ impl FileSystem {
         owner: Owner,
     ) -> Result<Metadata, Error> {
         let new = NewFile { mode: 0o777, owner };
-        let new = NewInode { target, ..self.inode_for(FileType::Symlink, &new) };
-        Ok(self.make_checked(parent, name, &new)?.0)
+        let new = NewInode { target, ..self.fs.inode_for(FileType::Symlink, &new) };
+        Ok(self.fs.make_checked(parent, name, &new)?.0)
     }
 
     /// The target of a symbolic link.
@@ -173,9 +162,9 @@ impl FileSystem {
     /// # Errors
     /// It is none, or gone; it is damaged; the device failed.
     pub fn read_link(&self, number: InodeNumber) -> Result<Vec<u8>, Error> {
-        let inode = self.inode(number)?;
-        let target = ops::read_link(self.volume(), &inode.read())?;
-        self.note_read(&inode);
+        let inode = self.fs.inode(number)?;
+        let target = ops::read_link(self.fs.volume(), &inode.read())?;
+        self.fs.note_read(&inode);
         Ok(target)
     }
 
@@ -190,7 +179,7 @@ impl FileSystem {
         name: &[u8],
     ) -> Result<Metadata, Error> {
         // Held over the operation, so that the number stays this file's.
-        self.link_file(&self.open_number(number)?, parent, name)
+        self.link_file(&self.open(number)?, parent, name)
     }
 
     /// Gives an open file another name; one of [`tmpfile`](Self::tmpfile) gets its first.
@@ -203,9 +192,9 @@ impl FileSystem {
         parent: InodeNumber,
         name: &[u8],
     ) -> Result<Metadata, Error> {
-        self.expect_own(file)?;
-        let _held = self.hold(parent)?;
-        ops::link(self.volume(), file.number(), parent, name, self.now())?;
+        self.fs.expect_own(file)?;
+        let _held = self.fs.hold(parent)?;
+        ops::link(self.fs.volume(), file.number(), parent, name, self.fs.now())?;
         Ok(file.metadata())
     }
 
@@ -216,8 +205,8 @@ impl FileSystem {
     /// There is no such name, or it is a directory; `parent` is gone; a damaged structure; the
     /// device failed; the volume is read-only.
     pub fn unlink(&self, parent: InodeNumber, name: &[u8]) -> Result<InodeNumber, Error> {
-        let _held = self.hold(parent)?;
-        ops::unlink(self.volume(), parent, name, self.now())
+        let _held = self.fs.hold(parent)?;
+        ops::unlink(self.fs.volume(), parent, name, self.fs.now())
     }
 
     /// Removes an empty directory; returns its number.
@@ -225,8 +214,8 @@ impl FileSystem {
     /// # Errors
     /// As [`unlink`](Self::unlink); it is no directory, or not empty.
     pub fn rmdir(&self, parent: InodeNumber, name: &[u8]) -> Result<InodeNumber, Error> {
-        let _held = self.hold(parent)?;
-        ops::rmdir(self.volume(), parent, name, self.now())
+        let _held = self.fs.hold(parent)?;
+        ops::rmdir(self.fs.volume(), parent, name, self.fs.now())
     }
 
     /// Moves the name `from`, of a directory and a name in it, to `to`, in one step. Two names of
@@ -251,9 +240,9 @@ impl FileSystem {
                 return Err(Error::Invalid(what.into()));
             }
         };
-        let _held = (self.hold(from.0)?, self.hold(to.0)?);
+        let _held = (self.fs.hold(from.0)?, self.fs.hold(to.0)?);
         let [from, to] = [from, to].map(|(parent, name)| Name { parent, name });
-        let (volume, now) = (self.volume(), self.now());
+        let (volume, now) = (self.fs.volume(), self.fs.now());
         match flags.whiteout {
             None => ops::rename(volume, from, to, mode, now),
             Some(Owner { uid, gid }) => {
@@ -268,9 +257,22 @@ impl FileSystem {
     /// # Errors
     /// As [`create`](Self::create).
     pub fn tmpfile(&self, near: InodeNumber, new: &NewFile) -> Result<File, Error> {
-        let _held = self.hold(near)?;
-        let new = self.inode_for(FileType::Regular, new);
-        Ok(self.file(ops::create_unlinked(self.volume(), near, &new)?))
+        let _held = self.fs.hold(near)?;
+        let new = self.fs.inode_for(FileType::Regular, new);
+        Ok(self.fs.file(ops::create_unlinked(self.fs.volume(), near, &new)?))
+    }
+}
+
+impl FileSystem {
+    /// Creates a directory in a parent that is known to exist. The new directory is
+    /// returned open, so that it is not freed before the caller uses it.
+    pub(crate) fn make_directory(
+        &self,
+        parent: InodeNumber,
+        name: &[u8],
+        new: &NewFile,
+    ) -> Result<File, Error> {
+        Ok(self.make(parent, name, &self.inode_for(FileType::Directory, new))?.1)
     }
 
     fn inode_for(&self, kind: FileType, new: &NewFile) -> NewInode<'static> {

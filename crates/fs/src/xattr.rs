@@ -1,20 +1,20 @@
 //! Extended attributes, under the names that programs use. POSIX access lists are the attributes
 //! `system.posix_acl_access` and `system.posix_acl_default`, in the form that Linux gives programs.
 
-use crate::FileSystem;
+use crate::Nodes;
 use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::{Error, ops};
 
 pub use undercroft_xfs::ops::SetMode;
 
-impl FileSystem {
+impl Nodes<'_> {
     /// The value of an attribute; `None` if the file has none of this name.
     ///
     /// # Errors
     /// No file has the number; no attribute can have this name; a damaged structure; the device
     /// failed.
     pub fn get_xattr(&self, number: InodeNumber, name: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-        ops::get_xattr(self.volume(), &self.inode(number)?.read(), name)
+        ops::get_xattr(self.fs.volume(), &self.fs.inode(number)?.read(), name)
     }
 
     /// Stores an attribute. An access list sets the permission bits too, and is not stored if it
@@ -31,8 +31,8 @@ impl FileSystem {
         value: &[u8],
         mode: SetMode,
     ) -> Result<(), Error> {
-        let _inode = self.inode(number)?;
-        ops::set_xattr(self.volume(), number, (name, value), mode, self.now())
+        let _inode = self.fs.inode(number)?;
+        ops::set_xattr(self.fs.volume(), number, (name, value), mode, self.fs.now())
     }
 
     /// Removes an attribute; `false` if there was none of this name.
@@ -40,8 +40,8 @@ impl FileSystem {
     /// # Errors
     /// As [`set_xattr`](Self::set_xattr).
     pub fn remove_xattr(&self, number: InodeNumber, name: &[u8]) -> Result<bool, Error> {
-        let _inode = self.inode(number)?;
-        ops::remove_xattr(self.volume(), number, name, self.now())
+        let _inode = self.fs.inode(number)?;
+        ops::remove_xattr(self.fs.volume(), number, name, self.fs.now())
     }
 
     /// The names of all attributes, in the order of the volume.
@@ -49,7 +49,7 @@ impl FileSystem {
     /// # Errors
     /// As [`get_xattr`](Self::get_xattr).
     pub fn list_xattrs(&self, number: InodeNumber) -> Result<Vec<Vec<u8>>, Error> {
-        let found = ops::attributes(self.volume(), &self.inode(number)?.read())?;
+        let found = ops::attributes(self.fs.volume(), &self.fs.inode(number)?.read())?;
         Ok(found.into_iter().map(|(name, _)| name).collect())
     }
 }

@@ -6,15 +6,11 @@
 //! sides, and why they may last, are in `docs/decisions/mount.md`.
 //!
 //! ```no_run
-//! use std::path::Path;
-//! use std::sync::Arc;
-//! use undercroft_block::FileDevice;
-//! use undercroft_fs::{FileSystem, OpenOptions};
+//! use undercroft_fs::OpenOptions;
 //! use undercroft_fuse::{Log, Mount, Settings, Target};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let device = Arc::new(FileDevice::open(Path::new("disk.img"), false)?);
-//! let fs = FileSystem::open(device, &OpenOptions::writable())?;
+//! let fs = OpenOptions::writable().open_image("disk.img")?;
 //! let log = Log::new(|line| eprintln!("{line}"));
 //! let target = Target::Directory("/mnt".into());
 //! let mount = Mount::new(fs, target, &Settings::new("disk.img"), log, || {})?;

@@ -161,7 +161,7 @@ impl Nodes {
             return Ok(Arc::clone(opening));
         }
         let mut idle = Vec::new();
-        let opened = Arc::new(Opening::new(fs.open_number(number)?));
+        let opened = Arc::new(Opening::new(fs.nodes().open(number)?));
         let mut shard = self.shard(number).write();
         shard.make_room(&mut idle);
         let node = shard.nodes.get_mut(&number).ok_or_else(stale)?;
@@ -287,7 +287,7 @@ mod tests {
 
     fn create(fs: &FileSystem, name: &str) -> File {
         let new = NewFile::new(0o600);
-        fs.create(fs.root(), name.as_bytes(), &new, Existing::Refuse).unwrap().1
+        fs.nodes().create(fs.root(), name.as_bytes(), &new, Existing::Refuse).unwrap().1
     }
 
     #[test]
@@ -318,7 +318,7 @@ mod tests {
             nodes.remember_open(file);
             number
         });
-        fs.unlink(fs.root(), b"nameless").unwrap();
+        fs.nodes().unlink(fs.root(), b"nameless").unwrap();
         nodes.hold_nameless(&nodes.open(&fs, nameless).unwrap());
         assert!(nodes.idle().is_empty(), "all were used");
         drop(nodes.open(&fs, used).unwrap());

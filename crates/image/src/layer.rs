@@ -7,6 +7,9 @@
 //! leaves a sound volume with a part of the layer.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use thiserror::Error;
 use undercroft_fs::{Change, Existing, FileSystem, NewFile, Owner, PathError, SetMode, SetTime};
 use undercroft_source::oci::{LayerEntry, LayerSource, Mark};
@@ -141,7 +144,7 @@ impl Applying<'_> {
             if at.1 != FileType::Directory {
                 return Ok(None);
             }
-            match self.fs.lookup(at.0, name) {
+            match self.fs.nodes().lookup(at.0, name) {
                 Ok(found) => at = (found.number, found.kind),
                 Err(VolumeError::NotFound(_)) => return Ok(None),
                 Err(error) => return Err(error),
@@ -180,10 +183,10 @@ impl Applying<'_> {
         self.summary.removed += 1;
         // Times of directories that are gone are not set.
         self.times.retain(|directory, _| !is_within(directory, path));
-        if self.fs.lookup(parent, name)?.is_dir() {
+        if self.fs.nodes().lookup(parent, name)?.is_dir() {
             self.fs.remove_dir_all(path_of(path)).map_err(PathError::into_error)
         } else {
-            self.fs.unlink(parent, name).map(drop)
+            self.fs.nodes().unlink(parent, name).map(drop)
         }
     }
 
@@ -197,7 +200,7 @@ impl Applying<'_> {
         let parent = path.parent().ok_or_else(missing)?;
         let (number, _) = self.find(&parent)?.ok_or_else(missing)?;
         if !self.times.contains_key(&parent) {
-            let modified = self.fs.stat(number)?.modified;
+            let modified = self.fs.nodes().stat(number)?.modified;
             self.times.insert(parent, modified);
         }
         Ok((number, name))
@@ -232,12 +235,12 @@ impl Applying<'_> {
         let found = self.find(target)?;
         let (number, _) = found.ok_or_else(|| VolumeError::NotFound(target.to_string()))?;
         // Held, so that it stays when the name that is replaced was its last.
-        let held = self.fs.open_number(number)?;
+        let held = self.fs.nodes().open(number)?;
         if is_there {
             self.remove(&entry.path)?;
         }
         let (parent, name) = self.open_parent(&entry.path)?;
-        self.fs.link_file(&held, parent, name).map(drop)
+        self.fs.nodes().link_file(&held, parent, name).map(drop)
     }
 
     /// Makes a new inode under the name of an entry, in the place of what is there.
@@ -259,7 +262,7 @@ impl Applying<'_> {
             Err(error) => return Ok(Err(error)),
         };
         if let Kind::Regular { size, .. } = &entry.kind {
-            let file = match self.fs.open_number(number) {
+            let file = match self.fs.nodes().open(number) {
                 Ok(file) => file,
                 Err(error) => return Ok(Err(error)),
             };
@@ -292,14 +295,14 @@ impl Applying<'_> {
         let owner = Owner { uid: metadata.uid, gid: metadata.gid };
         let new = NewFile { mode: metadata.mode, owner };
         let fs = self.fs;
-        let node = |kind, device| fs.mknod(parent, name, kind, device, &new);
+        let node = |kind, device| fs.nodes().mknod(parent, name, kind, device, &new);
         let none = DeviceNumber { major: 0, minor: 0 };
         let made = match &entry.kind {
-            Kind::Directory => fs.mkdir(parent, name, &new)?,
+            Kind::Directory => fs.nodes().mkdir(parent, name, &new)?,
             Kind::Regular { .. } | Kind::HardLink(_) => {
-                fs.create(parent, name, &new, Existing::Refuse)?.0
+                fs.nodes().create(parent, name, &new, Existing::Refuse)?.0
             }
-            Kind::Symlink(target) => fs.symlink(parent, name, target, owner)?,
+            Kind::Symlink(target) => fs.nodes().symlink(parent, name, target, owner)?,
             Kind::CharDevice(device) => node(
                 FileType::Character,
                 DeviceNumber { major: device.major, minor: device.minor },
@@ -316,9 +319,9 @@ impl Applying<'_> {
     /// Gives an inode the metadata of an entry and no other attributes.
     fn set_metadata(&mut self, number: InodeNumber, entry: &Entry) -> Result<(), VolumeError> {
         let fs = self.fs;
-        for name in fs.list_xattrs(number)? {
+        for name in fs.nodes().list_xattrs(number)? {
             if entry.xattrs.iter().all(|xattr| xattr.name != name) && !is_property(&name) {
-                fs.remove_xattr(number, &name)?;
+                fs.nodes().remove_xattr(number, &name)?;
             }
         }
         let metadata = &entry.metadata;
@@ -332,13 +335,16 @@ impl Applying<'_> {
             gid: Some(metadata.gid),
             ..Change::default()
         };
-        fs.set_attributes(number, &change)?;
+        fs.nodes().set_attributes(number, &change)?;
         // Capabilities go when the owner changes, so attributes come later.
         for xattr in &entry.xattrs {
-            fs.set_xattr(number, &xattr.name, &xattr.value, SetMode::Either)?;
+            fs.nodes().set_xattr(number, &xattr.name, &xattr.value, SetMode::Either)?;
         }
         let time = Some(SetTime::To(modified));
-        fs.set_attributes(number, &Change { modified: time, accessed: time, ..Change::default() })?;
+        fs.nodes().set_attributes(
+            number,
+            &Change { modified: time, accessed: time, ..Change::default() },
+        )?;
         if entry.kind == Kind::Directory {
             self.times.insert(entry.path.clone(), modified);
         }
@@ -351,7 +357,10 @@ impl Applying<'_> {
             let set = || {
                 let Some((number, _)) = self.find(path)? else { return Ok(()) };
                 let modified = Some(SetTime::To(*modified));
-                self.fs.set_attributes(number, &Change { modified, ..Change::default() }).map(drop)
+                self.fs
+                    .nodes()
+                    .set_attributes(number, &Change { modified, ..Change::default() })
+                    .map(drop)
             };
             set().map_err(|source| at(path, source))?;
         }
@@ -360,8 +369,8 @@ impl Applying<'_> {
 }
 
 /// A path as the file system takes it.
-fn path_of(path: &EntryPath) -> Vec<u8> {
-    [b"/", path.as_bytes()].concat()
+fn path_of(path: &EntryPath) -> PathBuf {
+    Path::new("/").join(OsStr::from_bytes(path.as_bytes()))
 }
 
 /// Whether a path is another one, or below it.

@@ -16,7 +16,7 @@ impl File {
     ///
     /// # Errors
     /// Both ranges are of one file and meet; the files are of two volumes; as for
-    /// [`write`](Self::write).
+    /// [`write_at`](Self::write_at).
     pub fn copy_range(&self, to: u64, source: &Self, from: u64, len: u64) -> Result<u64, Error> {
         self.copy_at(to, source, from, len, Some(self.file_system().now()))
     }
@@ -100,7 +100,7 @@ impl File {
             let end = hole.saturating_sub(from).clamp(done, len);
             // At least a byte: the source may have become a hole here meanwhile.
             piece.resize((end - done).clamp(1, PIECE) as usize, 0);
-            let read = source.read(from + done, &mut piece)?;
+            let read = source.read_at(from + done, &mut piece)?;
             if read == 0 {
                 // It was cut meanwhile.
                 return Ok(done);

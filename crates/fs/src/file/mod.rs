@@ -4,6 +4,7 @@ mod allocate;
 mod copy;
 mod map;
 mod privileges;
+mod stream;
 
 pub use allocate::Allocation;
 pub use map::FileExtent;
@@ -23,15 +24,20 @@ use undercroft_xfs::{Error, OpenFile, SyncTicket, ops};
 ///
 /// While it is open the file is not freed, even without names, and its number stays its own.
 /// Written data is part of the file at once, and durable when a ticket says so.
+///
+/// It is a stream of the standard library, too ([`Read`](std::io::Read), [`Write`](std::io::Write),
+/// [`Seek`](std::io::Seek)), from its start.
 pub struct File {
     open: OpenFile,
+    /// Where the next byte of the stream is.
+    position: u64,
     /// Dropped last: the last handle closes the volume.
     file_system: FileSystem,
 }
 
 impl File {
     pub(crate) fn new(file_system: FileSystem, open: OpenFile) -> Self {
-        Self { open, file_system }
+        Self { open, position: 0, file_system }
     }
 
     /// The file system.
@@ -75,7 +81,7 @@ impl File {
     ///
     /// # Errors
     /// It is no regular file; the mapping is damaged; the device failed.
-    pub fn read(&self, offset: u64, bytes: &mut [u8]) -> Result<usize, Error> {
+    pub fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<usize, Error> {
         let read = self.open.read(offset, bytes)?;
         if !bytes.is_empty() {
             self.file_system.note_read(self.open.inode());
@@ -83,11 +89,11 @@ impl File {
         Ok(read)
     }
 
-    /// As [`read`](Self::read), into memory that devices take: whole blocks come without a copy.
+    /// As [`read_at`](Self::read_at), into memory that devices take: whole blocks come without a copy.
     /// Bytes behind those that were read are not the same afterwards.
     ///
     /// # Errors
-    /// As [`read`](Self::read); the memory is gone then.
+    /// As [`read_at`](Self::read_at); the memory is gone then.
     pub fn read_buffer(&self, offset: u64, memory: Buffer) -> Result<(Buffer, usize), Error> {
         let read = self.read_buffer_untimed(offset, memory)?;
         self.file_system.note_read(self.open.inode());
@@ -106,12 +112,12 @@ impl File {
         self.open.read_buffer(offset, memory)
     }
 
-    /// As [`read`](Self::read), and all of `bytes` must be filled.
+    /// As [`read_at`](Self::read_at), and all of `bytes` must be filled.
     ///
     /// # Errors
-    /// As [`read`](Self::read); [`Error::EndOfFile`] if the file ends before.
+    /// As [`read_at`](Self::read_at); [`Error::EndOfFile`] if the file ends before.
     pub fn read_exact_at(&self, offset: u64, bytes: &mut [u8]) -> Result<(), Error> {
-        let read = self.read(offset, bytes)?;
+        let read = self.read_at(offset, bytes)?;
         if read == bytes.len() {
             return Ok(());
         }
@@ -126,26 +132,26 @@ impl File {
     /// # Errors
     /// The file would be larger than the format allows; it is no regular file; its flags forbid it;
     /// no space; the volume is read-only.
-    pub fn write(&self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+    pub fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
         self.expect_writable(offset)?;
         self.open.write(offset, bytes, self.file_system.now())
     }
 
-    /// As [`write`](Self::write), of bytes that a cache above took before and held back. The times of
+    /// As [`write_at`](Self::write_at), of bytes that a cache above took before and held back. The times of
     /// the file stay: the cache [sets](crate::Change::changed) those that it has shown.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// As [`write_at`](Self::write_at).
     pub fn write_untimed(&self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
         self.expect_writable(offset)?;
         self.open.write_untimed(offset, bytes)
     }
 
-    /// As [`write`](Self::write), of the bytes of `memory` in `range`, which are not copied as long
+    /// As [`write_at`](Self::write_at), of the bytes of `memory` in `range`, which are not copied as long
     /// as they are whole blocks.
     ///
     /// # Errors
-    /// As [`write`](Self::write); [`Error::Invalid`] if `range` leaves the memory.
+    /// As [`write_at`](Self::write_at); [`Error::Invalid`] if `range` leaves the memory.
     pub fn write_shared(
         &self,
         offset: u64,
@@ -160,7 +166,7 @@ impl File {
     /// that was.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// As [`write_at`](Self::write_at).
     pub fn append(&self, bytes: &[u8]) -> Result<u64, Error> {
         ops::expect_mutable(&self.open.inode().read(), false)?;
         self.open.append(bytes, self.file_system.now())
@@ -169,7 +175,7 @@ impl File {
     /// Gives the file this size: data behind it is freed, new bytes read as zeros.
     ///
     /// # Errors
-    /// As [`write`](Self::write).
+    /// As [`write_at`](Self::write_at).
     pub fn set_len(&self, size: u64) -> Result<(), Error> {
         self.expect_changeable()?;
         self.open.truncate(size, self.file_system.now())
@@ -179,7 +185,7 @@ impl File {
     /// follow, or nothing.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// As [`read_at`](Self::read_at).
     pub fn seek_data(&self, offset: u64) -> Result<Option<u64>, Error> {
         self.open.seek_data(offset)
     }
@@ -188,7 +194,7 @@ impl File {
     /// behind that.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// As [`read_at`](Self::read_at).
     pub fn seek_hole(&self, offset: u64) -> Result<Option<u64>, Error> {
         self.open.seek_hole(offset)
     }

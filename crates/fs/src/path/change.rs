@@ -1,10 +1,11 @@
 //! Names by path.
 
+use super::bytes;
 use super::resolve::Follow;
-use crate::AsPath;
 use crate::error::At;
 use crate::names::{NewFile, Owner, RenameFlags};
 use crate::{FileSystem, PathError};
+use std::path::Path;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::inode::Inode;
 use undercroft_xfs::{Error, ErrorKind, ops};
@@ -18,9 +19,10 @@ impl FileSystem {
     /// # Errors
     /// It exists; the directory it would be in does not; no space; a damaged structure; the device
     /// failed; the volume is read-only.
-    pub fn create_dir(&self, path: impl AsPath) -> Result<(), PathError> {
-        let place = self.free_place(path.path_bytes(), FileType::Directory)?;
-        let made = self.mkdir(place.directory().number(), place.name(), &NewFile::new(NEW_MODE));
+    pub fn create_dir(&self, path: impl AsRef<Path>) -> Result<(), PathError> {
+        let place = self.free_place(bytes(&path), FileType::Directory)?;
+        let made =
+            self.nodes().mkdir(place.directory().number(), place.name(), &NewFile::new(NEW_MODE));
         made.map(drop).map_err(|error| place.failed(error))
     }
 
@@ -29,7 +31,7 @@ impl FileSystem {
     ///
     /// # Errors
     /// As [`create_dir`](Self::create_dir); a part of the path is no directory.
-    pub fn create_dir_all(&self, path: impl AsPath) -> Result<(), PathError> {
+    pub fn create_dir_all(&self, path: impl AsRef<Path>) -> Result<(), PathError> {
         self.create_dir_all_as(path, &NewFile::new(NEW_MODE))
     }
 
@@ -38,8 +40,12 @@ impl FileSystem {
     ///
     /// # Errors
     /// As there.
-    pub fn create_dir_all_as(&self, path: impl AsPath, new: &NewFile) -> Result<(), PathError> {
-        let path = path.path_bytes();
+    pub fn create_dir_all_as(
+        &self,
+        path: impl AsRef<Path>,
+        new: &NewFile,
+    ) -> Result<(), PathError> {
+        let path = bytes(&path);
         let (inode, located) = self.locate_existing(path, Follow::making(new))?;
         // The existing file must be a directory.
         self.child(&inode, b".").map(drop).map_err(|error| located.failed(path, error))
@@ -50,10 +56,10 @@ impl FileSystem {
     /// # Errors
     /// It does not exist, or is a directory; a damaged structure; the device failed; the volume is
     /// read-only.
-    pub fn remove_file(&self, path: impl AsPath) -> Result<(), PathError> {
-        let place = self.place_by(path.path_bytes(), Follow::NAME, ErrorKind::IsDirectory)?;
+    pub fn remove_file(&self, path: impl AsRef<Path>) -> Result<(), PathError> {
+        let place = self.place_by(bytes(&path), Follow::NAME, ErrorKind::IsDirectory)?;
         place.expect_kind(kind(place.inode.as_deref()))?;
-        let removed = self.unlink(place.directory().number(), place.name());
+        let removed = self.nodes().unlink(place.directory().number(), place.name());
         removed.map(drop).map_err(|error| place.failed(error))
     }
 
@@ -62,9 +68,9 @@ impl FileSystem {
     /// # Errors
     /// It does not exist, is no directory, or is not empty; a damaged structure; the device failed;
     /// the volume is read-only.
-    pub fn remove_dir(&self, path: impl AsPath) -> Result<(), PathError> {
-        let place = self.place_by(path.path_bytes(), Follow::NAME, ErrorKind::Invalid)?;
-        let removed = self.rmdir(place.directory().number(), place.name());
+    pub fn remove_dir(&self, path: impl AsRef<Path>) -> Result<(), PathError> {
+        let place = self.place_by(bytes(&path), Follow::NAME, ErrorKind::Invalid)?;
+        let removed = self.nodes().rmdir(place.directory().number(), place.name());
         removed.map(drop).map_err(|error| place.failed(error))
     }
 
@@ -72,11 +78,11 @@ impl FileSystem {
     /// directory. Links at the end of a path are not followed.
     ///
     /// # Errors
-    /// As [`FileSystem::rename`]. What is in the way bears the new path, all else the old one.
-    pub fn rename_path(
+    /// As [`Nodes::rename`](crate::Nodes::rename). What is in the way bears the new path, all else the old one.
+    pub fn rename(
         &self,
-        from: impl AsPath,
-        to: impl AsPath,
+        from: impl AsRef<Path>,
+        to: impl AsRef<Path>,
         flags: RenameFlags,
     ) -> Result<(), PathError> {
         let (old, new) = (self.place(from)?, self.place(to)?);
@@ -91,7 +97,7 @@ impl FileSystem {
         new.expect_kind(kind(Some(comes)))?;
         let from = (old.directory().number(), old.name());
         let to = (new.directory().number(), new.name());
-        self.rename(from, to, flags).map_err(|error| {
+        self.nodes().rename(from, to, flags).map_err(|error| {
             let new_name = ops::path_text(new.name());
             let about_new = match &error {
                 Error::Exists(_) | Error::NotEmpty(_) => true,
@@ -106,16 +112,16 @@ impl FileSystem {
     /// `from` gets the name itself.
     ///
     /// # Errors
-    /// As [`FileSystem::link`].
-    pub fn hard_link(&self, from: impl AsPath, to: impl AsPath) -> Result<(), PathError> {
-        let from = from.path_bytes();
+    /// As [`Nodes::link`](crate::Nodes::link).
+    pub fn hard_link(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<(), PathError> {
+        let from = bytes(&from);
         let inode = self.find(from, Follow::BUT_LAST)?;
         let file = self.open_inode(&inode).at(from)?;
-        let place = self.free_place(to.path_bytes(), FileType::Regular)?;
-        let linked = self.link_file(&file, place.directory().number(), place.name());
+        let place = self.free_place(bytes(&to), FileType::Regular)?;
+        let linked = self.nodes().link_file(&file, place.directory().number(), place.name());
         linked.map(drop).map_err(|error| match error {
             // A directory gets no other name.
-            Error::WrongKind { .. } => PathError::new(from, error),
+            Error::WrongKind { .. } => PathError::of(from, error),
             error => place.failed(error),
         })
     }
@@ -123,11 +129,15 @@ impl FileSystem {
     /// Creates a symbolic link at `path` (of root).
     ///
     /// # Errors
-    /// As [`FileSystem::symlink`].
-    pub fn symlink_path(&self, target: impl AsPath, path: impl AsPath) -> Result<(), PathError> {
-        let place = self.free_place(path.path_bytes(), FileType::Symlink)?;
-        let (directory, target) = (place.directory().number(), target.path_bytes());
-        let made = self.symlink(directory, place.name(), target, Owner::default());
+    /// As [`Nodes::symlink`](crate::Nodes::symlink).
+    pub fn symlink(
+        &self,
+        target: impl AsRef<Path>,
+        path: impl AsRef<Path>,
+    ) -> Result<(), PathError> {
+        let place = self.free_place(bytes(&path), FileType::Symlink)?;
+        let (directory, target) = (place.directory().number(), bytes(&target));
+        let made = self.nodes().symlink(directory, place.name(), target, Owner::default());
         made.map(drop).map_err(|error| place.failed(error))
     }
 }

@@ -15,3 +15,11 @@ mod walk;
 pub use place::Place;
 pub use read_dir::{DirEntry, ReadDir};
 pub use walk::{Walk, WalkEntry};
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// The bytes of a path.
+pub(crate) fn bytes(path: &impl AsRef<Path>) -> &[u8] {
+    path.as_ref().as_os_str().as_bytes()
+}

@@ -1,8 +1,9 @@
 //! Where something is made, moved or taken away: a name in a directory.
 
+use super::bytes;
 use super::resolve::Follow;
-use crate::AsPath;
 use crate::{File, FileSystem, Metadata, PathError};
+use std::path::Path;
 use std::sync::Arc;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::inode::Inode;
@@ -28,8 +29,8 @@ impl FileSystem {
     /// # Errors
     /// The directory it is in does not exist, or is none; the path ends in no name, as `/` and `..`
     /// do; a damaged structure; the device failed.
-    pub fn place(&self, path: impl AsPath) -> Result<Place, PathError> {
-        self.place_by(path.path_bytes(), Follow::NAME, ErrorKind::InUse)
+    pub fn place(&self, path: impl AsRef<Path>) -> Result<Place, PathError> {
+        self.place_by(bytes(&path), Follow::NAME, ErrorKind::InUse)
     }
 
     /// As [`place`](Self::place), but a symbolic link of that name is followed: where a file is
@@ -37,8 +38,8 @@ impl FileSystem {
     ///
     /// # Errors
     /// As [`place`](Self::place); too many symbolic links.
-    pub fn place_followed(&self, path: impl AsPath) -> Result<Place, PathError> {
-        self.place_by(path.path_bytes(), Follow::ALL, ErrorKind::IsDirectory)
+    pub fn place_followed(&self, path: impl AsRef<Path>) -> Result<Place, PathError> {
+        self.place_by(bytes(&path), Follow::ALL, ErrorKind::IsDirectory)
     }
 
     /// A path that ends in no name is an error of the kind `nameless`.
@@ -49,7 +50,7 @@ impl FileSystem {
         nameless: ErrorKind,
     ) -> Result<Place, PathError> {
         let located = self.locate(path, follow)?;
-        let failed = |error| PathError::new(path, error);
+        let failed = |error| PathError::of(path, error);
         let Some((directory, name)) = located.place else {
             let path = ops::path_text(path);
             return Err(failed(match nameless {
@@ -113,7 +114,7 @@ impl Place {
     /// An error of a verb by number, as one at this path.
     #[must_use]
     pub fn failed(&self, error: Error) -> PathError {
-        PathError::new(&self.path, error)
+        PathError::of(&self.path, error)
     }
 }
 

@@ -1,13 +1,13 @@
 //! The entries of one directory.
 
+use super::bytes;
 use super::resolve::Follow;
-use crate::AsPath;
 use crate::directory::Batch;
 use crate::error::At;
 use crate::{FileSystem, Metadata, PathError};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use undercroft_xfs::Error;
 use undercroft_xfs::format::FileType;
@@ -31,7 +31,7 @@ impl DirEntry {
 
     /// The path of the directory, and the name.
     #[must_use]
-    pub fn path(&self) -> &std::path::Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
@@ -67,8 +67,8 @@ impl FileSystem {
     ///
     /// # Errors
     /// It does not exist, or is no directory; a damaged structure; the device failed.
-    pub fn read_dir(&self, path: impl AsPath) -> Result<ReadDir, PathError> {
-        let path = path.path_bytes();
+    pub fn read_dir(&self, path: impl AsRef<Path>) -> Result<ReadDir, PathError> {
+        let path = bytes(&path);
         let inode = self.find(path, Follow::ALL)?;
         self.child(&inode, b".").at(path)?;
         self.note_read(&inode);

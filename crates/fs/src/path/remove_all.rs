@@ -1,10 +1,11 @@
 //! Whole trees that go.
 
+use super::bytes;
 use super::read_dir::{Child, Listing};
 use super::resolve::Follow;
-use crate::AsPath;
 use crate::{File, FileSystem, PathError};
 use std::collections::VecDeque;
+use std::path::Path;
 use std::sync::Arc;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::inode::Inode;
@@ -30,14 +31,16 @@ impl FileSystem {
     /// # Errors
     /// It does not exist, or is something else; others create files in it meanwhile; a damaged
     /// structure; the device failed; the volume is read-only. The path is that of the tree.
-    pub fn remove_dir_all(&self, path: impl AsPath) -> Result<(), PathError> {
-        let mut place = self.place_by(path.path_bytes(), Follow::NAME, ErrorKind::Invalid)?;
+    pub fn remove_dir_all(&self, path: impl AsRef<Path>) -> Result<(), PathError> {
+        let mut place = self.place_by(bytes(&path), Follow::NAME, ErrorKind::Invalid)?;
         let missing = || Error::NotFound(String::new());
         let inode = place.inode.take().ok_or_else(|| place.failed(missing()))?;
         let kind = inode.read().file_type();
         place.expect_kind(kind)?;
         let removed = match kind {
-            FileType::Symlink => self.unlink(place.directory().number(), place.name()).map(drop),
+            FileType::Symlink => {
+                self.nodes().unlink(place.directory().number(), place.name()).map(drop)
+            }
             _ => self.remove_tree(inode, place.directory(), place.name()),
         };
         removed.map_err(|error| place.failed(error))
@@ -57,7 +60,7 @@ impl FileSystem {
                         way.pop_front();
                     }
                 } else {
-                    gone(self.unlink(last.directory.number(), &name))?;
+                    gone(self.nodes().unlink(last.directory.number(), &name))?;
                 }
                 continue;
             }
@@ -65,7 +68,7 @@ impl FileSystem {
             if directory.number() == top {
                 // It is not open then, so it is freed at once.
                 drop((directory, listing));
-                return gone(self.rmdir(above.number(), top_name));
+                return gone(self.nodes().rmdir(above.number(), top_name));
             }
             if way.is_empty() {
                 way.push_back(self.frame_above(&listing)?);
@@ -77,7 +80,7 @@ impl FileSystem {
             };
             drop((directory, listing));
             if let Some(name) = name {
-                gone(self.rmdir(parent.directory.number(), &name))?;
+                gone(self.nodes().rmdir(parent.directory.number(), &name))?;
             }
         }
         Ok(())

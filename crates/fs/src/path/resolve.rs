@@ -109,7 +109,7 @@ struct End {
 impl FileSystem {
     /// Follows a path.
     pub(super) fn locate(&self, path: &[u8], follow: Follow<'_>) -> Result<Located, PathError> {
-        let failed = |error| PathError::new(path, error);
+        let failed = |error| PathError::of(path, error);
         if path.is_empty() {
             let error = Error::NotFound("the empty path".into());
             return Err(PathError::from(error));

@@ -1,8 +1,8 @@
 //! Whole trees, depth first.
 
+use super::bytes;
 use super::read_dir::{Child, Listing};
 use super::resolve::Follow;
-use crate::AsPath;
 use crate::{FileSystem, Metadata, PathError};
 use rustc_hash::FxHashMap;
 use std::ffi::OsStr;
@@ -64,9 +64,9 @@ impl FileSystem {
     /// A walk over the files at and below a path.
     ///
     /// # Errors
-    /// As [`FileSystem::open_path`].
-    pub fn walk(&self, path: impl AsPath) -> Result<Walk, PathError> {
-        let path = path.path_bytes();
+    /// As [`FileSystem::open_file`].
+    pub fn walk(&self, path: impl AsRef<Path>) -> Result<Walk, PathError> {
+        let path = bytes(&path);
         let start = Some(self.find(path, Follow::ALL)?);
         let (fs, path) = (self.clone(), path.to_vec());
         let ahead = start.as_ref().filter(|_| !self.is_writable()).map(|start| {
@@ -97,11 +97,11 @@ impl Iterator for Walk {
                         Ok(true) => return Some(Ok(self.visit(&inode))),
                         // Moved away.
                         Ok(false) => {}
-                        Err(error) => return Some(Err(PathError::new(&self.path, error))),
+                        Err(error) => return Some(Err(PathError::of(&self.path, error))),
                     }
                 }
                 Ok(None) => self.leave_directory(),
-                Err(error) => return Some(Err(PathError::new(&self.path, error))),
+                Err(error) => return Some(Err(PathError::of(&self.path, error))),
             }
         }
     }

@@ -26,13 +26,13 @@ fn change(
     for round in 0_usize.. {
         let (name, bytes) = (format!("{thread}-{round}"), vec![round as u8; 3000]);
         let new = NewFile::new(0o644);
-        let made = fs.create(fs.root(), name.as_bytes(), &new, Existing::Refuse);
+        let made = fs.nodes().create(fs.root(), name.as_bytes(), &new, Existing::Refuse);
         let file = match made {
             Ok((_, file)) => file,
             Err(error) => return (accepted, error),
         };
         accepted.insert(name.clone(), Vec::new());
-        if let Err(error) = file.write(0, &bytes) {
+        if let Err(error) = file.write_at(0, &bytes) {
             return (accepted, error);
         }
         accepted.insert(name, bytes);
@@ -56,9 +56,9 @@ fn remove_open_file(fs: &FileSystem, thread: usize, round: usize) -> Result<(), 
     }
     let name = format!("gone-{thread}");
     let (_, file) =
-        fs.create(fs.root(), name.as_bytes(), &NewFile::new(0o600), Existing::Refuse)?;
-    file.write(0, &[9; 20_000])?;
-    fs.unlink(fs.root(), name.as_bytes())?;
+        fs.nodes().create(fs.root(), name.as_bytes(), &NewFile::new(0o600), Existing::Refuse)?;
+    file.write_at(0, &[9; 20_000])?;
+    fs.nodes().unlink(fs.root(), name.as_bytes())?;
     file.set_len(5000)
 }
 
@@ -182,18 +182,18 @@ type Verb = fn(&FileSystem, &File) -> Result<(), Error>;
 fn every_change_of_a_closed_volume_is_refused() {
     let fs = fresh();
     let file = create(&fs, fs.root(), "file");
-    file.write(0, &[1; 5000]).unwrap();
+    file.write_at(0, &[1; 5000]).unwrap();
     fs.close().unwrap();
     fs.close().unwrap();
     let verbs: [(&str, Verb); 8] = [
-        ("write", |_, file| file.write(0, b"x")),
+        ("write", |_, file| file.write_at(0, b"x")),
         ("append", |_, file| file.append(b"x").map(drop)),
         ("truncate", |_, file| file.set_len(1)),
         ("punch", |_, file| file.allocate(Allocation::PunchHole, 0..4096)),
         ("create", |fs, _| {
-            fs.create(fs.root(), b"n", &NewFile::new(0o600), Existing::Refuse).map(drop)
+            fs.nodes().create(fs.root(), b"n", &NewFile::new(0o600), Existing::Refuse).map(drop)
         }),
-        ("unlink", |fs, _| fs.unlink(fs.root(), b"file").map(drop)),
+        ("unlink", |fs, _| fs.nodes().unlink(fs.root(), b"file").map(drop)),
         ("mkdir", |fs, _| fs.create_dir_all("/d").map_err(Error::from)),
         ("write by path", |fs, _| fs.write("/file", "y").map_err(Error::from)),
     ];
@@ -209,7 +209,7 @@ fn threads_and_callbacks_may_close_at_once() {
     let device = memory();
     let fs = open(&device);
     let file = create(&fs, fs.root(), "file");
-    file.write(0, &[1; 5000]).unwrap();
+    file.write_at(0, &[1; 5000]).unwrap();
     let called = Arc::new(AtomicBool::new(false));
     let (other, flag) = (fs.clone(), Arc::clone(&called));
     // No answer comes before the callback is there.
@@ -257,7 +257,7 @@ fn a_callback_may_await_tickets_and_holds_up_no_task() {
     let device = memory();
     let fs = open(&device);
     let file = create(&fs, fs.root(), "file");
-    file.write(0, &[1; 5000]).unwrap();
+    file.write_at(0, &[1; 5000]).unwrap();
     let bound = Duration::from_secs(60);
     let (go, waits) = std::sync::mpsc::channel::<()>();
     let (awaits, has_awaited) = std::sync::mpsc::channel::<()>();
@@ -273,7 +273,7 @@ fn a_callback_may_await_tickets_and_holds_up_no_task() {
         waits.recv_timeout(bound).unwrap();
     });
     drop(held);
-    file.write(0, &[2; 5000]).unwrap();
+    file.write_at(0, &[2; 5000]).unwrap();
     awaited(file.fsync(), bound).expect("a task waits for no callback").unwrap();
     has_awaited.recv_timeout(bound).unwrap();
     go.send(()).unwrap();

@@ -55,13 +55,13 @@ impl Operation {
         let done: Result<(), PathError> = match self {
             Write(path) => fs.write(at(path), "new"),
             CreateDir(path) => fs.create_dir(at(path)),
-            Symlink(path) => fs.symlink_path("target", at(path)),
+            Symlink(path) => fs.symlink("target", at(path)),
             Link(from, to) => fs.hard_link(at(from), at(to)),
-            Rename(from, to) => fs.rename_path(at(from), at(to), RenameFlags::REPLACE),
+            Rename(from, to) => fs.rename(at(from), at(to), RenameFlags::REPLACE),
             RemoveFile(path) => fs.remove_file(at(path)),
             RemoveDir(path) => fs.remove_dir(at(path)),
             Canonicalize(path) => fs.canonicalize(at(path)).map(drop),
-            ReadLink(path) => fs.read_link_path(at(path)).map(drop),
+            ReadLink(path) => fs.read_link(at(path)).map(drop),
         };
         done.map_err(|error| error.kind().errno())
     }
@@ -114,7 +114,7 @@ fn paths_that_end_in_slashes_and_dots_fail_as_in_linux() {
         ours.write(format!("{here}/file"), "old").unwrap();
         for (link, target) in LINKS {
             symlink(target, root.join(link)).unwrap();
-            ours.symlink_path(target, format!("{here}/{link}")).unwrap();
+            ours.symlink(target, format!("{here}/{link}")).unwrap();
         }
         let (ours, host) =
             (operation.here(&ours, &here), operation.on_host(root.to_str().unwrap()));
@@ -129,20 +129,23 @@ fn paths_that_end_in_slashes_and_dots_fail_as_in_linux() {
 fn only_a_file_that_was_made_without_a_name_gets_its_first() {
     let fs = fresh();
     let (root, new) = (fs.root(), NewFile::new(0o600));
-    let unnamed = fs.tmpfile(root, &new).unwrap();
-    let (_, gone) = fs.create(root, b"gone", &new, Existing::Refuse).unwrap();
-    fs.unlink(root, b"gone").unwrap();
-    assert_eq!(fs.link_file(&gone, root, b"back").unwrap_err().kind(), ErrorKind::NotFound);
-    fs.link_file(&unnamed, root, b"first").unwrap();
-    fs.unlink(root, b"first").unwrap();
-    assert_eq!(fs.link_file(&unnamed, root, b"again").unwrap_err().kind(), ErrorKind::NotFound);
+    let unnamed = fs.nodes().tmpfile(root, &new).unwrap();
+    let (_, gone) = fs.nodes().create(root, b"gone", &new, Existing::Refuse).unwrap();
+    fs.nodes().unlink(root, b"gone").unwrap();
+    assert_eq!(fs.nodes().link_file(&gone, root, b"back").unwrap_err().kind(), ErrorKind::NotFound);
+    fs.nodes().link_file(&unnamed, root, b"first").unwrap();
+    fs.nodes().unlink(root, b"first").unwrap();
+    assert_eq!(
+        fs.nodes().link_file(&unnamed, root, b"again").unwrap_err().kind(),
+        ErrorKind::NotFound
+    );
 }
 
 #[test]
 fn a_read_that_must_be_whole_ends_with_the_file() {
     let fs = fresh();
     fs.write("/file", "seven b").unwrap();
-    let error = fs.open_path("/file").unwrap().read_exact_at(4, &mut [0; 4]).unwrap_err();
+    let error = fs.open_file("/file").unwrap().read_exact_at(4, &mut [0; 4]).unwrap_err();
     assert!(matches!(error, Error::EndOfFile(_)), "{error}");
     assert_eq!(io::Error::from(error).kind(), io::ErrorKind::UnexpectedEof);
 }
@@ -150,7 +153,7 @@ fn a_read_that_must_be_whole_ends_with_the_file() {
 #[test]
 fn memory_that_is_shared_is_there() {
     let fs = fresh();
-    let file = fs.create_path("/file", &NewFile::new(0o600)).unwrap();
+    let file = fs.create_file("/file", &NewFile::new(0o600)).unwrap();
     let memory = Arc::new(vec![7; 100]);
     for range in [0..101, 101..101, 200..300] {
         let error = file.write_shared(0, &memory, range).unwrap_err();
@@ -171,11 +174,11 @@ fn a_clock_out_of_range_shows_what_is_stored() {
             OpenOptions::writable().with_clock(clock).with_access_times(AccessTimes::Always);
         let fs = FileSystem::open(Arc::clone(&device), &options).unwrap();
         fs.write("/written", "bytes").unwrap();
-        fs.create_path("/appended", &NewFile::new(0o600)).unwrap().append(b"bytes").unwrap();
-        fs.create_path("/read", &NewFile::new(0o600)).unwrap();
+        fs.create_file("/appended", &NewFile::new(0o600)).unwrap().append(b"bytes").unwrap();
+        fs.create_file("/read", &NewFile::new(0o600)).unwrap();
         fs.read("/read").unwrap();
-        let moved = fs.open_path("/appended").unwrap();
-        fs.rename_path("/appended", "/moved", RenameFlags::REPLACE).unwrap();
+        let moved = fs.open_file("/appended").unwrap();
+        fs.rename("/appended", "/moved", RenameFlags::REPLACE).unwrap();
         let change = Change { mode: Some(0o640), ..Change::default() };
         moved.set_attributes(&change).unwrap();
         drop(moved);

@@ -10,20 +10,22 @@ fn a_file_unlinked_while_open_stays_until_it_is_let_go() {
     let before = fs.statfs().unwrap();
     let file = create(&fs, fs.root(), "file");
     let (number, generation) = (file.number(), file.generation());
-    file.write(0, &[7; 300_000]).unwrap();
-    fs.unlink(fs.root(), b"file").unwrap();
-    assert!(matches!(fs.lookup(fs.root(), b"file"), Err(Error::NotFound(_))));
-    file.write(300_000, b"more").unwrap();
+    file.write_at(0, &[7; 300_000]).unwrap();
+    fs.nodes().unlink(fs.root(), b"file").unwrap();
+    assert!(matches!(fs.nodes().lookup(fs.root(), b"file"), Err(Error::NotFound(_))));
+    file.write_at(300_000, b"more").unwrap();
     file.fsync_and_wait().unwrap();
     assert_eq!(contents(&file).len(), 300_004);
     assert_eq!(file.metadata().nlink, 0);
     // While it is open it is found by number, too; no other file has its number.
-    let again = fs.open_handle(number, generation).unwrap();
-    assert_eq!(fs.lookup_handle(number, generation).unwrap().size, 300_004);
+    let again = fs.nodes().open_handle(number, generation).unwrap();
+    assert_eq!(fs.nodes().lookup_handle(number, generation).unwrap().size, 300_004);
     drop(file);
     assert_eq!(contents(&again).len(), 300_004);
     again.close().unwrap();
-    for result in [fs.stat(number).map(drop), fs.open_handle(number, generation).map(drop)] {
+    for result in
+        [fs.nodes().stat(number).map(drop), fs.nodes().open_handle(number, generation).map(drop)]
+    {
         assert!(matches!(result, Err(Error::Stale { .. })), "{result:?}");
     }
     fs.sync_and_wait().unwrap();
@@ -35,12 +37,12 @@ fn a_file_unlinked_while_open_stays_until_it_is_let_go() {
 fn handles_of_removed_files_are_stale_also_when_the_number_is_used_again() {
     let fs = fresh();
     let first = create(&fs, fs.root(), "first").metadata();
-    fs.unlink(fs.root(), b"first").unwrap();
+    fs.nodes().unlink(fs.root(), b"first").unwrap();
     let second = create(&fs, fs.root(), "second").metadata();
     assert_eq!(second.number, first.number, "the nearest free number is taken");
-    let old = fs.lookup_handle(first.number, first.generation);
+    let old = fs.nodes().lookup_handle(first.number, first.generation);
     assert!(matches!(old, Err(Error::Stale { .. })), "{old:?}");
-    assert_eq!(fs.lookup_handle(second.number, second.generation).unwrap(), second);
+    assert_eq!(fs.nodes().lookup_handle(second.number, second.generation).unwrap(), second);
 }
 
 #[test]
@@ -48,12 +50,15 @@ fn numbers_that_are_no_files_are_stale() {
     let fs = fresh();
     for number in [0, 1, fs.root().0 + 60, 100_000, 1 << 40, u64::MAX] {
         let number = InodeNumber(number);
-        let found = fs.stat(number);
+        let found = fs.nodes().stat(number);
         assert!(matches!(found, Err(Error::Stale { .. })), "{number}: {found:?}");
-        assert!(matches!(fs.open_number(number), Err(Error::Stale { .. })));
-        assert!(matches!(fs.mkdir(number, b"x", &NewFile::new(0)), Err(Error::Stale { .. })));
-        assert!(matches!(fs.unlink(number, b"x"), Err(Error::Stale { .. })));
-        assert!(fs.get_xattr(number, b"user.x").is_err());
+        assert!(matches!(fs.nodes().open(number), Err(Error::Stale { .. })));
+        assert!(matches!(
+            fs.nodes().mkdir(number, b"x", &NewFile::new(0)),
+            Err(Error::Stale { .. })
+        ));
+        assert!(matches!(fs.nodes().unlink(number, b"x"), Err(Error::Stale { .. })));
+        assert!(fs.nodes().get_xattr(number, b"user.x").is_err());
     }
     // None of that harmed it.
     create(&fs, fs.root(), "file");
@@ -64,15 +69,18 @@ fn a_file_without_a_name_gets_one_or_goes() {
     let device = memory();
     let fs = open(&device);
     let inodes = fs.statfs().unwrap().inodes;
-    let file = fs.tmpfile(fs.root(), &NewFile::new(0o600)).unwrap();
+    let file = fs.nodes().tmpfile(fs.root(), &NewFile::new(0o600)).unwrap();
     assert_eq!(file.metadata().nlink, 0);
-    file.write(0, b"made at leisure").unwrap();
-    assert_eq!(fs.link_file(&file, fs.root(), b"whole").unwrap().nlink, 1);
+    file.write_at(0, b"made at leisure").unwrap();
+    assert_eq!(fs.nodes().link_file(&file, fs.root(), b"whole").unwrap().nlink, 1);
     assert_eq!(fs.read("/whole").unwrap(), b"made at leisure");
-    drop(fs.tmpfile(fs.root(), &NewFile::new(0o600)).unwrap());
+    drop(fs.nodes().tmpfile(fs.root(), &NewFile::new(0o600)).unwrap());
     assert_eq!(fs.statfs().unwrap().inodes, inodes + 1);
     let other = fresh();
-    assert!(matches!(other.link_file(&file, other.root(), b"x"), Err(Error::CrossDevice(_))));
+    assert!(matches!(
+        other.nodes().link_file(&file, other.root(), b"x"),
+        Err(Error::CrossDevice(_))
+    ));
     drop(file);
     close_and_check(fs, &device);
 }
@@ -80,18 +88,19 @@ fn a_file_without_a_name_gets_one_or_goes() {
 #[test]
 fn a_directory_removed_while_open_takes_no_names() {
     let fs = fresh();
-    let directory = fs.mkdir(fs.root(), b"directory", &NewFile::new(0o755)).unwrap();
-    let open = fs.open_number(directory.number).unwrap();
-    fs.rmdir(fs.root(), b"directory").unwrap();
+    let directory = fs.nodes().mkdir(fs.root(), b"directory", &NewFile::new(0o755)).unwrap();
+    let open = fs.nodes().open(directory.number).unwrap();
+    fs.nodes().rmdir(fs.root(), b"directory").unwrap();
     assert_eq!(open.metadata().nlink, 0);
-    let made = fs.mkdir(directory.number, b"x", &NewFile::new(0o755));
+    let made = fs.nodes().mkdir(directory.number, b"x", &NewFile::new(0o755));
     assert!(matches!(made, Err(Error::NotFound(_))), "{made:?}");
     let mut names = 0;
-    fs.readdir(directory.number, 0, |_| {
-        names += 1;
-        true
-    })
-    .unwrap();
+    fs.nodes()
+        .readdir(directory.number, 0, |_| {
+            names += 1;
+            true
+        })
+        .unwrap();
     assert!(names <= 2);
 }
 
@@ -100,11 +109,11 @@ fn after_a_close_there_is_reading() {
     let device = memory();
     let fs = open(&device);
     let file = create(&fs, fs.root(), "file");
-    file.write(0, b"bytes").unwrap();
+    file.write_at(0, b"bytes").unwrap();
     fs.close().unwrap();
     assert_eq!(contents(&file), b"bytes");
-    assert!(file.write(0, b"x").is_err());
-    assert!(fs.mkdir(fs.root(), b"x", &NewFile::new(0)).is_err());
+    assert!(file.write_at(0, b"x").is_err());
+    assert!(fs.nodes().mkdir(fs.root(), b"x", &NewFile::new(0)).is_err());
     drop(file);
     drop(fs);
     assert_eq!(open(&device).read("/file").unwrap(), b"bytes");

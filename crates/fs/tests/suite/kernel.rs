@@ -19,9 +19,9 @@ fn fill(fs: &FileSystem) {
     }
     let [upper, work] = ["/upper", "/work"].map(|path| fs.metadata(path).unwrap().number);
     let leaving = RenameFlags { whiteout: Some(Owner { uid: 3, gid: 4 }), ..RenameFlags::REPLACE };
-    fs.rename((upper, b"gone"), (work, b"moved"), leaving).unwrap();
-    fs.rename((upper, b"kept"), (upper, b"over"), leaving).unwrap();
-    fs.rename((upper, b"dir"), (work, b"dir"), leaving).unwrap();
+    fs.nodes().rename((upper, b"gone"), (work, b"moved"), leaving).unwrap();
+    fs.nodes().rename((upper, b"kept"), (upper, b"over"), leaving).unwrap();
+    fs.nodes().rename((upper, b"dir"), (work, b"dir"), leaving).unwrap();
     // In a directory in blocks.
     fs.create_dir("/many").unwrap();
     let many = fs.metadata("/many").unwrap().number;
@@ -29,20 +29,20 @@ fn fill(fs: &FileSystem) {
         let name = format!("a-rather-long-name-{number:04}");
         fs.write(format!("/many/{name}"), "").unwrap();
         if number % 3 == 0 {
-            fs.rename((many, name.as_bytes()), (work, name.as_bytes()), leaving).unwrap();
+            fs.nodes().rename((many, name.as_bytes()), (work, name.as_bytes()), leaving).unwrap();
         }
     }
-    let file = fs.create_path("/file", &NewFile::new(0o640)).unwrap();
-    file.write(0, &[1; 100_000]).unwrap();
+    let file = fs.create_file("/file", &NewFile::new(0o640)).unwrap();
+    file.write_at(0, &[1; 100_000]).unwrap();
     file.allocate(Allocation::PunchHole, 8192..16384).unwrap();
     fs.copy("/file", "/copy").unwrap();
-    fs.open_path("/copy").unwrap().allocate(Allocation::Unshare, 0..50_000).unwrap();
-    fs.set_xattr(file.number(), b"user.x", b"value", SetMode::Create).unwrap();
+    fs.open_file("/copy").unwrap().allocate(Allocation::Unshare, 0..50_000).unwrap();
+    fs.nodes().set_xattr(file.number(), b"user.x", b"value", SetMode::Create).unwrap();
     let time = SetTime::To(Timestamp { seconds: 1_234_567_890, nanoseconds: 12 });
     let change = Change { modified: Some(time), uid: Some(5), ..Change::default() };
     file.set_attributes(&change).unwrap();
-    let unnamed = fs.tmpfile(root, &NewFile::new(0o600)).unwrap();
-    fs.link_file(&unnamed, root, b"named").unwrap();
+    let unnamed = fs.nodes().tmpfile(root, &NewFile::new(0o600)).unwrap();
+    fs.nodes().link_file(&unnamed, root, b"named").unwrap();
 }
 
 #[test]

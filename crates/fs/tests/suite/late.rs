@@ -57,7 +57,7 @@ fn walks_and_listings_are_the_same() {
                 list.push((entry.name.to_vec(), *metadata));
                 true
             };
-            fs.readdir_plus(found.number, 0, add).unwrap();
+            fs.nodes().readdir_plus(found.number, 0, add).unwrap();
             list
         };
         assert_eq!(list(&late), list(&fast));
@@ -72,7 +72,7 @@ fn a_thousand_lookups_are_on_their_way_in_one_thread() {
     let find = move |fs: &FileSystem, path: &str| {
         let names = path.split('/').filter(|name| !name.is_empty());
         names.into_iter().try_fold(root, |directory: InodeNumber, name| {
-            fs.lookup(directory, name.as_bytes()).map(|found| found.number)
+            fs.nodes().lookup(directory, name.as_bytes()).map(|found| found.number)
         })
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -88,6 +88,7 @@ fn a_thousand_lookups_are_on_their_way_in_one_thread() {
     assert!(found.iter().all(|(found, expected)| found == expected));
     let read = reads.load(Ordering::Relaxed) - before;
     assert!(read < 400, "{read} reads for {} lookups", paths.len());
-    let missing = runtime.block_on(late.awaited(|fs| fs.lookup(root, b"none"))).unwrap_err();
+    let missing =
+        runtime.block_on(late.awaited(|fs| fs.nodes().lookup(root, b"none"))).unwrap_err();
     assert_eq!(missing.kind(), undercroft_fs::ErrorKind::NotFound);
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use undercroft_fs::{Entry, Error, FileSystem, FileType, NewFile, RenameFlags};
 
 fn names(fs: &FileSystem, count: usize) -> BTreeSet<Vec<u8>> {
-    let directory = fs.mkdir(fs.root(), b"many", &NewFile::new(0o755)).unwrap().number;
+    let directory = fs.nodes().mkdir(fs.root(), b"many", &NewFile::new(0o755)).unwrap().number;
     for number in 0..count {
         create(fs, directory, &format!("name-{number:05}"));
     }
@@ -23,6 +23,7 @@ fn a_listing_goes_on_at_its_cookies() {
     for turn in 0.. {
         let mut taken = 0;
         let next = fs
+            .nodes()
             .readdir(directory, cookie, |entry: &Entry<'_>| {
                 found.push(entry.name.to_vec());
                 taken += 1;
@@ -36,7 +37,7 @@ fn a_listing_goes_on_at_its_cookies() {
         if turn == 5 {
             let gone = expected.iter().nth(950).unwrap().clone();
             if !found.contains(&gone) {
-                fs.unlink(directory, &gone).unwrap();
+                fs.nodes().unlink(directory, &gone).unwrap();
                 expected.remove(&gone);
             }
         }
@@ -52,17 +53,18 @@ fn a_visitor_may_change_the_directory_it_lists() {
     let expected = names(&fs, 500);
     let directory = fs.metadata("/many").unwrap().number;
     let mut seen = 0;
-    fs.readdir_plus(directory, 0, |entry, metadata| {
-        assert_eq!((entry.number, entry.kind), (metadata.number, Some(metadata.kind)));
-        if metadata.kind == FileType::Regular {
-            seen += 1;
-            fs.unlink(directory, entry.name).unwrap();
-        }
-        true
-    })
-    .unwrap();
+    fs.nodes()
+        .readdir_plus(directory, 0, |entry, metadata| {
+            assert_eq!((entry.number, entry.kind), (metadata.number, Some(metadata.kind)));
+            if metadata.kind == FileType::Regular {
+                seen += 1;
+                fs.nodes().unlink(directory, entry.name).unwrap();
+            }
+            true
+        })
+        .unwrap();
     assert_eq!(seen, expected.len());
-    fs.rmdir(fs.root(), b"many").unwrap();
+    fs.nodes().rmdir(fs.root(), b"many").unwrap();
 }
 
 #[test]
@@ -71,42 +73,44 @@ fn a_listing_shows_the_file_of_a_name_when_numbers_are_used_again() {
     let names: Vec<_> = names(&fs, 60).into_iter().collect();
     let directory = fs.metadata("/many").unwrap().number;
     let mut shown = Vec::new();
-    fs.readdir_plus(directory, 0, |entry, metadata| {
-        if entry.name == names[0] {
-            let [removed, swapped, other] = [&names[20], &names[40], &names[50]];
-            let exchange = RenameFlags { exchange: true, ..RenameFlags::default() };
-            let number = fs.lookup(directory, removed).unwrap().number;
-            fs.unlink(directory, removed).unwrap();
-            let again = create(&fs, directory, "again");
-            assert_eq!(again.number(), number, "the number is used again");
-            fs.rename((directory, swapped), (directory, other), exchange).unwrap();
-        }
-        shown.push((entry.name.to_vec(), *metadata));
-        true
-    })
-    .unwrap();
+    fs.nodes()
+        .readdir_plus(directory, 0, |entry, metadata| {
+            if entry.name == names[0] {
+                let [removed, swapped, other] = [&names[20], &names[40], &names[50]];
+                let exchange = RenameFlags { exchange: true, ..RenameFlags::default() };
+                let number = fs.nodes().lookup(directory, removed).unwrap().number;
+                fs.nodes().unlink(directory, removed).unwrap();
+                let again = create(&fs, directory, "again");
+                assert_eq!(again.number(), number, "the number is used again");
+                fs.nodes().rename((directory, swapped), (directory, other), exchange).unwrap();
+            }
+            shown.push((entry.name.to_vec(), *metadata));
+            true
+        })
+        .unwrap();
     assert!(shown.iter().all(|(name, _)| *name != names[20]));
     for (name, metadata) in shown.into_iter().skip(2) {
-        assert_eq!(fs.lookup(directory, &name).unwrap().number, metadata.number);
+        assert_eq!(fs.nodes().lookup(directory, &name).unwrap().number, metadata.number);
     }
 }
 
 #[test]
 fn an_entry_leads_to_the_file_and_dots_to_directories() {
     let fs = fresh();
-    let directory = fs.mkdir(fs.root(), b"directory", &NewFile::new(0o755)).unwrap().number;
+    let directory = fs.nodes().mkdir(fs.root(), b"directory", &NewFile::new(0o755)).unwrap().number;
     let mut dots = Vec::new();
-    fs.readdir(directory, 0, |entry| {
-        dots.push((entry.name.to_vec(), entry.number));
-        true
-    })
-    .unwrap();
+    fs.nodes()
+        .readdir(directory, 0, |entry| {
+            dots.push((entry.name.to_vec(), entry.number));
+            true
+        })
+        .unwrap();
     assert_eq!(dots, [(b".".to_vec(), directory), (b"..".to_vec(), fs.root())]);
-    assert_eq!(fs.lookup(directory, b".").unwrap().number, directory);
-    assert_eq!(fs.parent(directory).unwrap().number, fs.root());
-    assert_eq!(fs.parent(fs.root()).unwrap().number, fs.root());
+    assert_eq!(fs.nodes().lookup(directory, b".").unwrap().number, directory);
+    assert_eq!(fs.nodes().parent(directory).unwrap().number, fs.root());
+    assert_eq!(fs.nodes().parent(fs.root()).unwrap().number, fs.root());
     let file = create(&fs, directory, "file").number();
-    assert!(matches!(fs.readdir(file, 0, |_| true), Err(Error::WrongKind { .. })));
+    assert!(matches!(fs.nodes().readdir(file, 0, |_| true), Err(Error::WrongKind { .. })));
 }
 
 #[test]
@@ -114,7 +118,7 @@ fn entries_by_path_have_paths_and_kinds() {
     let fs = fresh();
     fs.create_dir_all("/tree/sub").unwrap();
     fs.write("/tree/file", "12345").unwrap();
-    fs.symlink_path("file", "/tree/link").unwrap();
+    fs.symlink("file", "/tree/link").unwrap();
     let mut found: Vec<_> = fs
         .read_dir("/tree/")
         .unwrap()
@@ -137,7 +141,7 @@ fn a_walk_goes_depth_first_and_can_leave_directories_out() {
     fs.create_dir_all("/t/a/b").unwrap();
     fs.create_dir_all("/t/c").unwrap();
     fs.write("/t/a/b/file", "x").unwrap();
-    fs.symlink_path("/", "/t/c/root").unwrap();
+    fs.symlink("/", "/t/c/root").unwrap();
     let walk: Vec<_> = fs.walk("/t").unwrap().map(|entry| entry.unwrap()).collect();
     let paths: Vec<_> = walk.iter().map(|entry| entry.path().to_str().unwrap()).collect();
     assert_eq!(paths, ["/t", "/t/a", "/t/a/b", "/t/a/b/file", "/t/c", "/t/c/root"]);

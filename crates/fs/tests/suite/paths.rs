@@ -23,7 +23,7 @@ fn files_are_read_and_written_whole() {
     fs.write("/file", "first").unwrap();
     fs.write("file", b"2nd").unwrap();
     assert_eq!(fs.read(Path::new("/file")).unwrap(), b"2nd");
-    assert_eq!(fs.read(b"///./file").unwrap(), b"2nd");
+    assert_eq!(fs.read("///./file").unwrap(), b"2nd");
     let big = vec![3; 9 << 20];
     fs.write("/big", &big).unwrap();
     same(&fs.read("/big").unwrap(), &big);
@@ -62,11 +62,11 @@ fn symbolic_links_stay_inside_the_volume() {
     let fs = fresh();
     fs.create_dir_all("/a/b/c").unwrap();
     fs.write("/a/file", "here").unwrap();
-    fs.symlink_path("/a", "/absolute").unwrap();
-    fs.symlink_path("../../file", "/a/b/c/up").unwrap();
-    fs.symlink_path("../../../../../../a/file", "/a/b/above").unwrap();
-    fs.symlink_path("absolute/b", "/chain").unwrap();
-    fs.symlink_path("none", "/dangling").unwrap();
+    fs.symlink("/a", "/absolute").unwrap();
+    fs.symlink("../../file", "/a/b/c/up").unwrap();
+    fs.symlink("../../../../../../a/file", "/a/b/above").unwrap();
+    fs.symlink("absolute/b", "/chain").unwrap();
+    fs.symlink("none", "/dangling").unwrap();
     for path in ["/absolute/file", "/a/b/c/up", "/a/b/above", "/chain/../file", "/../../a/file"] {
         assert_eq!(fs.read(path).unwrap(), b"here", "{path}");
         assert_eq!(fs.canonicalize(path).unwrap(), Path::new("/a/file"), "{path}");
@@ -76,8 +76,8 @@ fn symbolic_links_stay_inside_the_volume() {
     assert!(fs.symlink_metadata("/chain").unwrap().is_symlink());
     assert!(fs.symlink_metadata("/chain/").unwrap().is_dir());
     assert!(fs.metadata("/chain").unwrap().is_dir());
-    assert_eq!(fs.read_link_path("/chain").unwrap(), Path::new("absolute/b"));
-    wrong_kind(fs.read_link_path("/a"));
+    assert_eq!(fs.read_link("/chain").unwrap(), Path::new("absolute/b"));
+    wrong_kind(fs.read_link("/a"));
     not_found(fs.metadata("/dangling"));
     assert!(!fs.exists("/dangling").unwrap());
     not_found(fs.canonicalize("/dangling"));
@@ -91,7 +91,7 @@ fn symbolic_links_stay_inside_the_volume() {
 #[test]
 fn errors_name_the_link_that_leads_to_what_failed() {
     let fs = fresh();
-    fs.symlink_path("usr/bin", "/bin").unwrap();
+    fs.symlink("usr/bin", "/bin").unwrap();
     let message = |path: &str| fs.read(path).unwrap_err().to_string();
     let there = "no such file or directory; the link /bin leads there";
     assert_eq!(message("/bin/sh"), format!("/bin/sh: /usr: {there}"));
@@ -104,12 +104,12 @@ fn errors_name_the_link_that_leads_to_what_failed() {
     assert_eq!(error.link(), Some(Path::new("/bin")));
     assert_eq!(error.to_string(), format!("/bin/sub/sh: /usr/bin/sub: {there}"));
     fs.write("/usr/bin/dash", "").unwrap();
-    fs.symlink_path("/bin/dash", "/usr/bin/sh").unwrap();
+    fs.symlink("/bin/dash", "/usr/bin/sh").unwrap();
     assert_eq!(
         message("/bin/sh/x"),
         "/bin/sh/x: /usr/bin/dash: not a directory; the link /bin leads there"
     );
-    fs.symlink_path("around", "/around").unwrap();
+    fs.symlink("around", "/around").unwrap();
     assert_eq!(message("/around/x"), "/around: too many levels of symbolic links");
     // What has no link on its way is named alone.
     assert_eq!(message("/usr/bin/dash/x"), "/usr/bin/dash: not a directory");
@@ -119,7 +119,7 @@ fn errors_name_the_link_that_leads_to_what_failed() {
 fn places_are_names_in_directories() {
     let fs = fresh();
     fs.create_dir("/dir").unwrap();
-    fs.symlink_path("dir/new", "/link").unwrap();
+    fs.symlink("dir/new", "/link").unwrap();
     let place = fs.place("/link").unwrap();
     assert_eq!((place.directory().number(), place.name()), (fs.root(), &b"link"[..]));
     assert!(place.metadata().unwrap().is_symlink());
@@ -127,11 +127,12 @@ fn places_are_names_in_directories() {
     let directory = fs.metadata("/dir").unwrap().number;
     assert_eq!((place.directory().number(), place.name()), (directory, &b"new"[..]));
     assert_eq!(place.metadata(), None);
-    let file = fs.tmpfile(directory, &NewFile::new(0o600)).unwrap();
-    file.write(0, b"whole").unwrap();
-    fs.link_file(&file, directory, place.name()).unwrap();
+    let file = fs.nodes().tmpfile(directory, &NewFile::new(0o600)).unwrap();
+    file.write_at(0, b"whole").unwrap();
+    fs.nodes().link_file(&file, directory, place.name()).unwrap();
     assert_eq!(fs.read("/link").unwrap(), b"whole");
-    let error = place.failed(fs.mkdir(directory, b"new", &NewFile::new(0o755)).unwrap_err());
+    let error =
+        place.failed(fs.nodes().mkdir(directory, b"new", &NewFile::new(0o755)).unwrap_err());
     assert_eq!(error.to_string(), "/link: exists already");
     assert!(fs.open_no_follow("/link").unwrap().metadata().is_symlink());
     let slashes = fs.place("/dir//").unwrap();
@@ -149,16 +150,16 @@ fn places_are_names_in_directories() {
 #[test]
 fn circles_of_links_and_too_many_end() {
     let fs = fresh();
-    fs.symlink_path("two", "/one").unwrap();
-    fs.symlink_path("one", "/two").unwrap();
-    fs.symlink_path("self/x", "/self").unwrap();
+    fs.symlink("two", "/one").unwrap();
+    fs.symlink("one", "/two").unwrap();
+    fs.symlink("self/x", "/self").unwrap();
     for path in ["/one", "/two/x", "/self"] {
         let error = fs.read(path).unwrap_err();
         assert!(matches!(error.error(), Error::Loop(_)), "{error:?}");
     }
     fs.write("/0", "end").unwrap();
     for number in 1..=41 {
-        fs.symlink_path(format!("{}", number - 1), format!("/{number}")).unwrap();
+        fs.symlink(format!("{}", number - 1), format!("/{number}")).unwrap();
     }
     assert_eq!(fs.read("/40").unwrap(), b"end");
     assert!(matches!(fs.read("/41").unwrap_err().error(), Error::Loop(_)));
@@ -178,7 +179,7 @@ fn directories_come_and_go() {
     fs.write("/one/file", "").unwrap();
     wrong_kind(fs.create_dir_all("/one/file"));
     wrong_kind(fs.create_dir_all("/one/file/x"));
-    fs.symlink_path("/one", "/link").unwrap();
+    fs.symlink("/one", "/link").unwrap();
     fs.create_dir_all("/link/four/five").unwrap();
     assert!(fs.exists("/one/four/five").unwrap());
     wrong_kind(fs.remove_file("/one"));
@@ -199,27 +200,27 @@ fn names_move_and_multiply() {
     let fs = fresh();
     fs.create_dir_all("/a/b").unwrap();
     fs.write("/a/file", "bytes").unwrap();
-    fs.rename_path("/a/file", "/a/b/moved", RenameFlags::REPLACE).unwrap();
+    fs.rename("/a/file", "/a/b/moved", RenameFlags::REPLACE).unwrap();
     assert_eq!(fs.read("/a/b/moved").unwrap(), b"bytes");
     fs.hard_link("/a/b/moved", "/second").unwrap();
     assert_eq!(fs.metadata("/second").unwrap().nlink, 2);
     wrong_kind(fs.hard_link("/a", "/directory"));
-    let error = fs.rename_path("/second", "/a", RenameFlags::NO_REPLACE).unwrap_err();
+    let error = fs.rename("/second", "/a", RenameFlags::NO_REPLACE).unwrap_err();
     assert_eq!(error.to_string(), "/a: exists already");
-    not_found(fs.rename_path("/none", "/x", RenameFlags::REPLACE));
-    let error = fs.rename_path("/a", "/a/b/a", RenameFlags::REPLACE).unwrap_err();
+    not_found(fs.rename("/none", "/x", RenameFlags::REPLACE));
+    let error = fs.rename("/a", "/a/b/a", RenameFlags::REPLACE).unwrap_err();
     assert!(matches!(error.error(), Error::WrongKind { .. }), "{error:?}");
-    assert!(fs.rename_path("/", "/x", RenameFlags::REPLACE).is_err());
+    assert!(fs.rename("/", "/x", RenameFlags::REPLACE).is_err());
 }
 
 #[test]
 fn copies_take_permissions_and_are_independent() {
     let fs = fresh();
-    let file = fs.create_path("/from", &NewFile::new(0o751)).unwrap();
-    file.write(0, &[5; 10_000]).unwrap();
+    let file = fs.create_file("/from", &NewFile::new(0o751)).unwrap();
+    file.write_at(0, &[5; 10_000]).unwrap();
     assert_eq!(fs.copy("/from", "/to").unwrap(), 10_000);
     assert_eq!(fs.metadata("/to").unwrap().mode, 0o751);
-    fs.open_path("/to").unwrap().write(0, b"other").unwrap();
+    fs.open_file("/to").unwrap().write_at(0, b"other").unwrap();
     same(&fs.read("/from").unwrap(), &[5; 10_000]);
     fs.write("/long", vec![1; 50_000]).unwrap();
     fs.copy("/from", "/long").unwrap();
@@ -235,7 +236,7 @@ fn program(fs: &FileSystem) -> Result<usize, PathError> {
     fs.create_dir_all("/var/log")?;
     fs.write("/var/log/boot", "started\n")?;
     let number = fs.metadata("/var/log/boot")?.number;
-    fs.set_xattr(number, b"user.by", b"program", SetMode::Create)?;
+    fs.nodes().set_xattr(number, b"user.by", b"program", SetMode::Create)?;
     let mut files = 0;
     for entry in fs.walk("/var")? {
         files += usize::from(entry?.metadata().is_file());
@@ -256,13 +257,13 @@ fn kinds_are_those_that_linux_has() {
     let fs = fresh();
     fs.create_dir_all("/dir/sub").unwrap();
     fs.write("/file", "").unwrap();
-    fs.symlink_path("loop", "/loop").unwrap();
+    fs.symlink("loop", "/loop").unwrap();
     let number = fs.metadata("/file").unwrap().number;
     let flags = Some(InodeFlags::IMMUTABLE);
     fs.write("/fixed", "").unwrap();
-    let fixed = fs.open_path("/fixed").unwrap();
+    let fixed = fs.open_file("/fixed").unwrap();
     fixed.set_attributes(&Change { flags, ..Change::default() }).unwrap();
-    let rename = |from, to, flags| fs.rename_path(from, to, flags).unwrap_err().kind();
+    let rename = |from, to, flags| fs.rename(from, to, flags).unwrap_err().kind();
     let long = "x".repeat(256);
     let found = [
         (fs.read("/none").unwrap_err().kind(), ErrorKind::NotFound),
@@ -270,7 +271,7 @@ fn kinds_are_those_that_linux_has() {
         (fs.read("/file/x").unwrap_err().kind(), ErrorKind::NotDirectory),
         (fs.read("/loop").unwrap_err().kind(), ErrorKind::Loop),
         (fs.read(&long).unwrap_err().kind(), ErrorKind::NameTooLong),
-        (fs.read_link_path("/file").unwrap_err().kind(), ErrorKind::Invalid),
+        (fs.read_link("/file").unwrap_err().kind(), ErrorKind::Invalid),
         (fs.create_dir("/file").unwrap_err().kind(), ErrorKind::Exists),
         (fs.create_dir(&long).unwrap_err().kind(), ErrorKind::NameTooLong),
         (fs.create_dir_all("/file").unwrap_err().kind(), ErrorKind::NotDirectory),
@@ -285,13 +286,13 @@ fn kinds_are_those_that_linux_has() {
         (rename("/dir", "/dir/sub/x", RenameFlags::REPLACE), ErrorKind::Invalid),
         (rename("/dir/sub", "/dir", RenameFlags::REPLACE), ErrorKind::NotEmpty),
         (rename("/file", "/fixed", RenameFlags::NO_REPLACE), ErrorKind::Exists),
-        (fixed.write(0, b"x").unwrap_err().kind(), ErrorKind::NotPermitted),
+        (fixed.write_at(0, b"x").unwrap_err().kind(), ErrorKind::NotPermitted),
         (fixed.set_len(1 << 63).unwrap_err().kind(), ErrorKind::NotPermitted),
         (
-            fs.set_xattr(number, b"user.x", b"", SetMode::Replace).unwrap_err().kind(),
+            fs.nodes().set_xattr(number, b"user.x", b"", SetMode::Replace).unwrap_err().kind(),
             ErrorKind::NoAttribute,
         ),
-        (fs.stat(InodeNumber(number.0 + 40)).unwrap_err().kind(), ErrorKind::Stale),
+        (fs.nodes().stat(InodeNumber(number.0 + 40)).unwrap_err().kind(), ErrorKind::Stale),
     ];
     for (index, (found, expected)) in found.into_iter().enumerate() {
         assert_eq!(found, expected, "case {index}");

@@ -16,17 +16,22 @@ fn threads_create_and_remove_the_same_names() {
                 for round in 0..2000_usize {
                     let name = format!("name-{}", round % 5);
                     let existing = if thread == 0 { Existing::Open } else { Existing::Refuse };
-                    match fs.create(fs.root(), name.as_bytes(), &NewFile::new(0o600), existing) {
+                    match fs.nodes().create(
+                        fs.root(),
+                        name.as_bytes(),
+                        &NewFile::new(0o600),
+                        existing,
+                    ) {
                         Ok((_, file)) => {
-                            file.write(0, &[thread; 100]).unwrap();
+                            file.write_at(0, &[thread; 100]).unwrap();
                             made.fetch_add(1, Ordering::Relaxed);
                             let mut bytes = [0; 100];
-                            assert_eq!(file.read(0, &mut bytes).unwrap(), 100);
+                            assert_eq!(file.read_at(0, &mut bytes).unwrap(), 100);
                         }
                         Err(Error::Exists(_)) if existing == Existing::Refuse => {}
                         Err(error) => panic!("{error:?}"),
                     }
-                    match fs.unlink(fs.root(), name.as_bytes()) {
+                    match fs.nodes().unlink(fs.root(), name.as_bytes()) {
                         Ok(_) => drop(gone.fetch_add(1, Ordering::Relaxed)),
                         Err(Error::NotFound(_)) => {}
                         Err(error) => panic!("{error:?}"),
@@ -52,7 +57,7 @@ fn paths_hold_while_trees_are_moved_and_removed() {
             for _ in 0..300 {
                 fs.create_dir_all("/in/a/b").unwrap();
                 fs.write("/in/a/b/file", "x").unwrap();
-                fs.rename_path("/in/a", "/out/a", RenameFlags::REPLACE).unwrap();
+                fs.rename("/in/a", "/out/a", RenameFlags::REPLACE).unwrap();
                 fs.remove_dir_all("/out/a").unwrap();
             }
         });

@@ -42,10 +42,10 @@ fn a_read_counts_after_a_change_and_once_a_day() {
 fn listings_and_links_count_too() {
     let fs = open(&memory());
     fs.create_dir("/directory").unwrap();
-    fs.symlink_path("target", "/link").unwrap();
+    fs.symlink("target", "/link").unwrap();
     let fs = at(&fs, 5);
     fs.read_dir("/directory").unwrap().count();
-    fs.read_link_path("/link").unwrap();
+    fs.read_link("/link").unwrap();
     assert_eq!(accessed(&fs, "/directory"), later(5));
     assert_eq!(accessed(&fs, "/link"), later(5));
 }
@@ -95,7 +95,7 @@ fn another_change_takes_them_along() {
     fs.write("/file", "bytes").unwrap();
     fs.sync_and_wait().unwrap();
     at(&fs, 9).read("/file").unwrap();
-    let file = fs.open_path("/file").unwrap();
+    let file = fs.open_file("/file").unwrap();
     file.set_attributes(&Change { mode: Some(0o600), ..Change::default() }).unwrap();
     file.fsync_and_wait().unwrap();
     drop((file, fs));
@@ -107,7 +107,7 @@ fn a_file_that_is_set_and_removed_leaves_none() {
     let fs = open(&memory());
     fs.write("/file", "bytes").unwrap();
     at(&fs, 9).read("/file").unwrap();
-    let file = fs.open_path("/file").unwrap();
+    let file = fs.open_file("/file").unwrap();
     let set = Change { accessed: Some(SetTime::To(later(-50))), ..Change::default() };
     assert_eq!(file.set_attributes(&set).unwrap().accessed, later(-50));
     at(&fs, 10).read("/file").unwrap();
@@ -121,8 +121,9 @@ fn a_file_that_is_set_and_removed_leaves_none() {
 fn times_that_are_set_stay_when_data_is_written_back() {
     let device = memory();
     let fs = open(&device);
-    let (_, file) = fs.create(fs.root(), b"file", &NewFile::new(0o600), Existing::Refuse).unwrap();
-    file.write(0, b"some bytes").unwrap();
+    let (_, file) =
+        fs.nodes().create(fs.root(), b"file", &NewFile::new(0o600), Existing::Refuse).unwrap();
+    file.write_at(0, b"some bytes").unwrap();
     let set = Change {
         modified: Some(SetTime::To(later(-50))),
         changed: Some(later(7)),

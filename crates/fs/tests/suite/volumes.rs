@@ -4,7 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, FileDevice, MemoryDevice};
 use undercroft_fs::{
-    Clock, Existing, File, FileSystem, FileType, InodeNumber, NewFile, OpenOptions, Timestamp,
+    Clock, Existing, File, FileSystem, FileType, ImageError, InodeNumber, NewFile, OpenOptions,
+    Timestamp,
 };
 use undercroft_xfs::Volume;
 use undercroft_xfs::check::{CheckOptions, check};
@@ -75,7 +76,7 @@ pub(crate) fn fresh() -> FileSystem {
 }
 
 pub(crate) fn create(fs: &FileSystem, parent: InodeNumber, name: &str) -> File {
-    fs.create(parent, name.as_bytes(), &NewFile::new(0o644), Existing::Refuse).unwrap().1
+    fs.nodes().create(parent, name.as_bytes(), &NewFile::new(0o644), Existing::Refuse).unwrap().1
 }
 
 /// Closes the file system and checks the whole volume.
@@ -101,4 +102,30 @@ pub(crate) fn same(found: &[u8], expected: &[u8]) {
     let differs = found.iter().zip(expected).position(|(left, right)| left != right);
     let at = differs.map(|at| (at, found[at], expected[at]));
     assert_eq!((found.len(), at), (expected.len(), None), "length, and first difference");
+}
+
+#[test]
+fn volumes_in_files_are_made_and_opened() {
+    let scratch = tempfile::tempdir().unwrap();
+    let image = scratch.path().join("image");
+    let fs = FileSystem::format(&image, 64 << 20).unwrap();
+    fs.write("/file", "kept").unwrap();
+    // It has the file alone.
+    assert!(matches!(OpenOptions::writable().open_image(&image), Err(ImageError::Open(_))));
+    fs.close().unwrap();
+    drop(fs);
+    let fs = FileSystem::open_image(&image).unwrap();
+    assert_eq!(fs.read("/file").unwrap(), b"kept");
+    assert!(!fs.is_writable() && fs.write("/file", "").is_err());
+    drop(fs);
+    let error = FileSystem::format(&image, 64 << 20).unwrap_err();
+    assert!(matches!(error, ImageError::Make { .. }), "{error:?}");
+    assert_eq!(FileSystem::open_image(&image).unwrap().read("/file").unwrap(), b"kept");
+    let small = scratch.path().join("small");
+    assert!(matches!(FileSystem::format(&small, 1 << 20), Err(ImageError::Size(_))));
+    assert!(!small.exists());
+    let fs = OpenOptions::writable().open_image(&image).unwrap();
+    fs.remove_file("/file").unwrap();
+    fs.close().unwrap();
+    undercroft_judges::Xfsprogs::newest().unwrap().repair_check(&image).unwrap();
 }

@@ -119,7 +119,7 @@ fn a_volume_lives_as_long_as_one_of_its_files() {
     drop(fs);
     let error = opened(Arc::clone(&device)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InUse, "{error}");
-    file.write(0, b"data").unwrap();
+    file.write_at(0, b"data").unwrap();
     file.fsync().wait().unwrap();
     drop(file);
     let fs = open(&device);
@@ -129,7 +129,7 @@ fn a_volume_lives_as_long_as_one_of_its_files() {
     let kept = create(&fs, fs.root(), "kept");
     fs.close().unwrap();
     let again = open(&device);
-    assert!(kept.write(0, b"data").is_err());
+    assert!(kept.write_at(0, b"data").is_err());
     again.write("/more", "data").unwrap();
     close_and_check(again, &device);
 }

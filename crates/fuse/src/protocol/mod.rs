@@ -102,7 +102,8 @@ impl Translator {
     fn opened(&self, number: InodeNumber, flags: i32) -> Result<(FileHandle, FopenFlags), Failure> {
         let is_timed = flags & ACCESS_MODE != WRITES_ONLY && flags & NO_ACCESS_TIME == 0;
         let handle = if is_timed { TIMED } else { UNTIMED };
-        let is_due = is_timed && self.hears_openings() && self.server.fs.is_access_due(number)?;
+        let is_due =
+            is_timed && self.hears_openings() && self.server.fs.nodes().is_access_due(number)?;
         let keeps = if is_due { FopenFlags::empty() } else { FopenFlags::FOPEN_KEEP_CACHE };
         Ok((handle, keeps))
     }

@@ -31,7 +31,7 @@ impl Attributes {
 impl Server {
     pub(crate) fn get_attributes(&self, number: InodeNumber) -> Result<Metadata, Failure> {
         self.nodes.expect(number)?;
-        Ok(self.shown(self.fs.stat(number)?))
+        Ok(self.shown(self.fs.nodes().stat(number)?))
     }
 
     pub(crate) fn set_attributes(
@@ -45,7 +45,7 @@ impl Server {
         if set.is_idle() && set.changed.is_some() {
             // The kernel's write-back says both times. This is a change of the owner to no other, by which a
             // file loses what it loses by any.
-            set.uid = Some(self.fs.stat(number)?.uid);
+            set.uid = Some(self.fs.nodes().stat(number)?.uid);
         }
         let Attributes { mode, uid, gid, size, accessed, modified, changed } = set;
         let change =
@@ -53,7 +53,7 @@ impl Server {
         let says_times_only = (mode, uid, gid, size, accessed) == (None, None, None, None, None);
         if says_times_only && self.nodes.is_nameless(number) {
             // The kernel says what it has shown before it forgets a file. This one ends with that.
-            let mut metadata = self.fs.stat(number)?;
+            let mut metadata = self.fs.nodes().stat(number)?;
             metadata.changed = changed.unwrap_or(metadata.changed);
             if let Some(SetTime::To(time)) = modified {
                 metadata.modified = time;
@@ -62,7 +62,9 @@ impl Server {
         }
         if size.is_none() {
             let mode = mode.or(self.mode_of_stranger(number, &set, caller)?);
-            return Ok(self.shown(self.fs.set_attributes(number, &Change { mode, ..change })?));
+            return Ok(
+                self.shown(self.fs.nodes().set_attributes(number, &Change { mode, ..change })?)
+            );
         }
         let opening = self.nodes.open(&self.fs, number)?;
         self.drop_privileges(&opening.file, |group| caller.writer(group))?;
@@ -80,7 +82,7 @@ impl Server {
         if set.uid.is_none() && set.gid.is_none() {
             return Ok(None);
         }
-        let metadata = self.fs.stat(number)?;
+        let metadata = self.fs.nodes().stat(number)?;
         let is_lock = metadata.mode & (SET_GROUP | GROUP_EXECUTE) == SET_GROUP;
         if !metadata.is_file() || !is_lock {
             return Ok(None);

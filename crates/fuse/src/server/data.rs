@@ -99,7 +99,7 @@ impl Server {
                 other => Ok(other?),
             };
         }
-        Ok(opening.file.write(write.offset, write.data)?)
+        Ok(opening.file.write_at(write.offset, write.data)?)
     }
 
     /// Makes a file durable, or a directory; `done` is called when it is, by the thread that finds

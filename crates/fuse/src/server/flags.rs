@@ -23,7 +23,7 @@ impl Server {
         if !writes {
             return Ok(());
         }
-        let flags = self.fs.stat(number)?.flags;
+        let flags = self.fs.nodes().stat(number)?.flags;
         let is_forbidden =
             flags.contains(InodeFlags::IMMUTABLE) || flags.contains(InodeFlags::APPEND) && !appends;
         if is_forbidden { Err(Errno::PERM.into()) } else { Ok(()) }
@@ -37,7 +37,7 @@ impl Server {
         bytes: &[u8],
     ) -> Result<Vec<u8>, Failure> {
         self.nodes.expect(number)?;
-        let metadata = self.fs.stat(number)?;
+        let metadata = self.fs.nodes().stat(number)?;
         match command {
             ioctl::GET_FLAGS => {
                 let word = ioctl::word_of(metadata.flags, metadata.direct_access);
@@ -52,7 +52,7 @@ impl Server {
             }
             ioctl::GET_XATTR => {
                 let extents = if metadata.is_file() {
-                    self.fs.open_number(number)?.extent_map()?.len()
+                    self.fs.nodes().open(number)?.extent_map()?.len()
                 } else {
                     0
                 };
@@ -83,7 +83,7 @@ impl Server {
     }
 
     fn set_flags(&self, number: InodeNumber, change: &Change) -> Result<Vec<u8>, Failure> {
-        self.fs.set_attributes(number, change)?;
+        self.fs.nodes().set_attributes(number, change)?;
         self.tell_of_change(number);
         Ok(Vec::new())
     }

@@ -13,9 +13,9 @@ impl Server {
         mut add: impl FnMut(&Entry<'_>, FileType) -> bool,
     ) -> Result<(), Failure> {
         self.nodes.expect(directory)?;
-        self.fs.readdir(directory, cookie, |entry| {
+        self.fs.nodes().readdir(directory, cookie, |entry| {
             // Old volumes do not record it.
-            let kind = entry.kind.or_else(|| Some(self.fs.stat(entry.number).ok()?.kind));
+            let kind = entry.kind.or_else(|| Some(self.fs.nodes().stat(entry.number).ok()?.kind));
             add(entry, kind.unwrap_or(FileType::Regular))
         })?;
         Ok(())
@@ -29,7 +29,7 @@ impl Server {
         mut add: impl FnMut(&Entry<'_>, &Metadata) -> bool,
     ) -> Result<(), Failure> {
         self.nodes.expect(directory)?;
-        self.fs.readdir_plus(directory, cookie, |entry, metadata| {
+        self.fs.nodes().readdir_plus(directory, cookie, |entry, metadata| {
             let is_taken = add(entry, &self.shown(*metadata));
             // The kernel knows these two already.
             if is_taken && !matches!(entry.name, b"." | b"..") {

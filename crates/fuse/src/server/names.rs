@@ -20,14 +20,14 @@ impl Server {
         name: &[u8],
     ) -> Result<Option<Metadata>, Failure> {
         if name == b"." {
-            let file = self.fs.open_number(parent)?;
+            let file = self.fs.nodes().open(parent)?;
             let metadata = file.metadata();
             // Open, so that it is not another file's number by the time when it is remembered.
             self.nodes.remember_open(file);
             return Ok(Some(self.shown(metadata)));
         }
         self.nodes.expect(parent)?;
-        match self.fs.lookup(parent, name) {
+        match self.fs.nodes().lookup(parent, name) {
             Ok(metadata) => Ok(Some(self.entry(metadata))),
             Err(Error::NotFound(_)) => Ok(None),
             Err(error) => Err(error.into()),
@@ -44,7 +44,7 @@ impl Server {
     ) -> Result<Metadata, Failure> {
         self.nodes.expect(parent)?;
         let new = self.new_file(parent, mode, umask, caller)?;
-        let (metadata, file) = self.fs.create(parent, name, &new, existing)?;
+        let (metadata, file) = self.fs.nodes().create(parent, name, &new, existing)?;
         self.nodes.remember_open(file);
         Ok(self.shown(metadata))
     }
@@ -57,7 +57,7 @@ impl Server {
     ) -> Result<Metadata, Failure> {
         self.nodes.expect(parent)?;
         let new = self.new_file(parent, mode, umask, caller)?;
-        Ok(self.entry(self.fs.mkdir(parent, name, &new)?))
+        Ok(self.entry(self.fs.nodes().mkdir(parent, name, &new)?))
     }
 
     pub(crate) fn mknod(
@@ -72,7 +72,7 @@ impl Server {
         let new = self.new_file(parent, mode, umask, caller)?;
         let is_device = matches!(kind, FileType::Character | FileType::Block);
         let device = if is_device { device } else { DeviceNumber { major: 0, minor: 0 } };
-        Ok(self.entry(self.fs.mknod(parent, name, kind, device, &new)?))
+        Ok(self.entry(self.fs.nodes().mknod(parent, name, kind, device, &new)?))
     }
 
     pub(crate) fn symlink(
@@ -83,12 +83,12 @@ impl Server {
     ) -> Result<Metadata, Failure> {
         self.nodes.expect(parent)?;
         let owner = Owner { uid: caller.uid, gid: caller.gid };
-        Ok(self.entry(self.fs.symlink(parent, name, target, owner)?))
+        Ok(self.entry(self.fs.nodes().symlink(parent, name, target, owner)?))
     }
 
     pub(crate) fn read_link(&self, number: InodeNumber) -> Result<Vec<u8>, Failure> {
         self.nodes.expect(number)?;
-        Ok(self.fs.read_link(number)?)
+        Ok(self.fs.nodes().read_link(number)?)
     }
 
     pub(crate) fn link(
@@ -99,13 +99,13 @@ impl Server {
     ) -> Result<Metadata, Failure> {
         self.nodes.expect(number)?;
         self.nodes.expect(parent)?;
-        Ok(self.entry(self.fs.link(number, parent, name)?))
+        Ok(self.entry(self.fs.nodes().link(number, parent, name)?))
     }
 
     pub(crate) fn unlink(&self, parent: InodeNumber, name: &[u8]) -> Result<(), Failure> {
         self.nodes.expect(parent)?;
         let victim = self.victim(parent, name)?;
-        self.fs.unlink(parent, name)?;
+        self.fs.nodes().unlink(parent, name)?;
         self.note_removal(victim);
         Ok(())
     }
@@ -113,7 +113,7 @@ impl Server {
     pub(crate) fn rmdir(&self, parent: InodeNumber, name: &[u8]) -> Result<(), Failure> {
         self.nodes.expect(parent)?;
         let victim = self.victim(parent, name)?;
-        self.fs.rmdir(parent, name)?;
+        self.fs.nodes().rmdir(parent, name)?;
         self.note_removal(victim);
         Ok(())
     }
@@ -128,14 +128,14 @@ impl Server {
         self.nodes.expect(to.0)?;
         let victim =
             if flags.exchange || flags.no_replace { None } else { self.victim(to.0, to.1)? };
-        self.fs.rename(from, to, flags)?;
+        self.fs.nodes().rename(from, to, flags)?;
         self.note_removal(victim);
         Ok(())
     }
 
     /// The file of a name that may be its last, opened if the kernel knows it: it may be in use.
     fn victim(&self, parent: InodeNumber, name: &[u8]) -> Result<Option<Arc<Opening>>, Failure> {
-        let number = match self.fs.lookup(parent, name) {
+        let number = match self.fs.nodes().lookup(parent, name) {
             Ok(metadata) => metadata.number,
             Err(Error::NotFound(_)) => return Ok(None),
             Err(error) => return Err(error.into()),
@@ -164,7 +164,7 @@ impl Server {
         caller: Caller,
     ) -> Result<NewFile, Failure> {
         let mut mode = mode & 0o7777;
-        if mode & umask != 0 && self.fs.get_xattr(parent, DEFAULT_ACL)?.is_none() {
+        if mode & umask != 0 && self.fs.nodes().get_xattr(parent, DEFAULT_ACL)?.is_none() {
             mode &= !umask;
         }
         // Twelve bits.

@@ -19,7 +19,7 @@ impl Server {
         if name == STATUS_ATTRIBUTE.as_bytes() && number == self.fs.root() {
             return Ok(self.status().to_json());
         }
-        Ok(self.fs.get_xattr(number, name)?.ok_or(Errno::NODATA)?)
+        Ok(self.fs.nodes().get_xattr(number, name)?.ok_or(Errno::NODATA)?)
     }
 
     pub(crate) fn set_xattr(
@@ -36,20 +36,22 @@ impl Server {
             REPLACE => SetMode::Replace,
             _ => return Err(Errno::INVAL.into()),
         };
-        self.telling_of_space(number, || Ok(self.fs.set_xattr(number, name, value, mode)?))?;
+        self.telling_of_space(number, || {
+            Ok(self.fs.nodes().set_xattr(number, name, value, mode)?)
+        })?;
         if name == ACCESS_LIST { self.end_of_lock(number, caller) } else { Ok(()) }
     }
 
     /// A setgid bit ends when one who is not of the group sets the access list.
     fn end_of_lock(&self, number: InodeNumber, caller: Caller) -> Result<(), Failure> {
-        let Metadata { mode, gid, .. } = self.fs.stat(number)?;
+        let Metadata { mode, gid, .. } = self.fs.nodes().stat(number)?;
         if mode & SET_GROUP == 0 {
             return Ok(());
         }
         let writer = caller.writer(gid);
         if !writer.keeps_set_id && !writer.is_in_group {
             let mode = Some(mode & !SET_GROUP);
-            self.fs.set_attributes(number, &Change { mode, ..Change::default() })?;
+            self.fs.nodes().set_attributes(number, &Change { mode, ..Change::default() })?;
         }
         Ok(())
     }
@@ -60,9 +62,9 @@ impl Server {
         number: InodeNumber,
         change: impl FnOnce() -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let before = self.fs.stat(number)?.blocks;
+        let before = self.fs.nodes().stat(number)?.blocks;
         let changed = change()?;
-        if self.fs.stat(number)?.blocks != before {
+        if self.fs.nodes().stat(number)?.blocks != before {
             self.tell_of_change(number);
         }
         Ok(changed)
@@ -71,7 +73,7 @@ impl Server {
     pub(crate) fn remove_xattr(&self, number: InodeNumber, name: &[u8]) -> Result<(), Failure> {
         self.nodes.expect(number)?;
         let is_removed =
-            self.telling_of_space(number, || Ok(self.fs.remove_xattr(number, name)?))?;
+            self.telling_of_space(number, || Ok(self.fs.nodes().remove_xattr(number, name)?))?;
         // To have no access list is a state of a file, and not an attribute that it lacks.
         if is_removed || name.starts_with(LISTS) { Ok(()) } else { Err(Errno::NODATA.into()) }
     }
@@ -84,7 +86,7 @@ impl Server {
     ) -> Result<Vec<u8>, Failure> {
         self.nodes.expect(number)?;
         let mut list = Vec::new();
-        for name in self.fs.list_xattrs(number)? {
+        for name in self.fs.nodes().list_xattrs(number)? {
             if caller.uid == 0 || !name.starts_with(TRUSTED) {
                 list.extend_from_slice(&name);
                 list.push(0);

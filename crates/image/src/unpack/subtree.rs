@@ -27,12 +27,12 @@ impl<'v> Subtree<'v> {
     /// It does not exist, or is no directory; a damaged structure; the device failed.
     pub fn at(fs: &'v FileSystem, path: &'v Path) -> Result<Self, PathError> {
         let found = fs.metadata(path)?;
-        let path = path.as_os_str().as_bytes();
         if !found.is_dir() {
             let (what, kind) = ("not a directory", ErrorKind::NotDirectory);
             let error = Error::WrongKind { path: String::new(), what, kind };
             return Err(PathError::new(path, error));
         }
+        let path = path.as_os_str().as_bytes();
         let is_name = |byte: &u8| *byte != b'/';
         let start = path.iter().position(is_name).unwrap_or(path.len());
         let end = path.iter().rposition(is_name).map_or(start, |last| last + 1);

@@ -92,22 +92,23 @@ impl Verb {
         match self {
             Self::Remove(path) => fs.remove_file(path)?,
             Self::RemoveAll(path) => fs.remove_dir_all(path)?,
-            Self::Move(from, to) => fs.rename_path(from, to, RenameFlags::default())?,
+            Self::Move(from, to) => fs.rename(from, to, RenameFlags::default())?,
             Self::Mode(path) => {
                 let number = fs.symlink_metadata(path)?.number;
-                fs.set_attributes(number, &Change { mode: Some(0o640), ..Change::default() })?;
+                fs.nodes()
+                    .set_attributes(number, &Change { mode: Some(0o640), ..Change::default() })?;
             }
-            Self::Truncate(path, size, _) => fs.open_path(path)?.set_len(*size)?,
+            Self::Truncate(path, size, _) => fs.open_file(path)?.set_len(*size)?,
             Self::PutNew(path, size) | Self::PutOver(path, size, _) => {
                 fs.write(path, vec![0x5a; *size])?;
             }
             Self::Overwrite(path, offset, _) => {
-                let file = fs.open_path(path)?;
-                file.write(*offset, &[0x5a; 20_000])?;
+                let file = fs.open_file(path)?;
+                file.write_at(*offset, &[0x5a; 20_000])?;
                 file.fsync_and_wait()?;
             }
             Self::Allocate(path, mode, range, _) => {
-                fs.open_path(path)?.allocate(*mode, range.clone())?;
+                fs.open_file(path)?.allocate(*mode, range.clone())?;
             }
         }
         Ok(())

@@ -7,7 +7,7 @@ use crate::format::{BmapRoot, TreeGeometry};
 use undercroft_block::Sector;
 
 /// Pointer to a block of the tree in a store.
-pub type PointerOf<S> = <<S as ReadTree>::Kind as BtreeKind>::Pointer;
+pub(super) type PointerOf<S> = <<S as ReadTree>::Kind as BtreeKind>::Pointer;
 /// Where the root of a tree is.
 #[derive(Clone, Copy, Debug)]
 pub enum Root<'a, P> {

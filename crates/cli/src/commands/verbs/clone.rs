@@ -53,7 +53,7 @@ impl RangeArgs {
 impl Verb for Args {
     fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
         let fs = &session.fs;
-        let source = fs.open_path(&self.source)?;
+        let source = fs.open_file(&self.source)?;
         // An error for what is no regular file.
         source.seek_data(0).map_err(|error| PathError::new(&self.source, error))?;
         let path = session.destination(&self.path, &self.source)?;
@@ -64,16 +64,16 @@ impl Verb for Args {
             target.open_file().clone_range(source.open_file(), &range, session.now())
         };
         if place.metadata().is_some() {
-            clone(&fs.open_path(&path)?).map_err(failed)?;
+            clone(&fs.open_file(&path)?).map_err(failed)?;
             return Ok(Outcome::Done);
         }
         place.expect_kind(FileType::Regular)?;
         // It gets its name when all of it is there; without one it is freed when it is closed.
         let new = NewFile::new(source.metadata().mode & 0o777);
         let directory = place.directory().number();
-        let target = fs.tmpfile(directory, &new).map_err(failed)?;
+        let target = fs.nodes().tmpfile(directory, &new).map_err(failed)?;
         clone(&target)
-            .and_then(|()| fs.link_file(&target, directory, place.name()))
+            .and_then(|()| fs.nodes().link_file(&target, directory, place.name()))
             .and_then(|_| target.close())
             .map_err(failed)?;
         Ok(Outcome::Done)

@@ -41,8 +41,8 @@ struct Compared {
 
 impl Verb for Args {
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
-        let source = session.fs.open_path(&self.source)?;
-        let target = session.fs.open_path(&self.path)?;
+        let source = session.fs.open_file(&self.source)?;
+        let target = session.fs.open_file(&self.path)?;
         let same = target
             .open_file()
             .dedupe_range(source.open_file(), &self.range.range(source.size()))

@@ -55,7 +55,7 @@ impl Verb for Args {
         if self.length == 0 {
             bail!(Usage("--length 0 is no range: write how long it is".into()));
         }
-        let file = session.fs.open_path(&self.path)?;
+        let file = session.fs.open_file(&self.path)?;
         match self.change(session, &file).and_then(|()| file.close()) {
             Ok(()) => Ok(Outcome::Done),
             Err(error @ Error::NoSpace { .. }) => Err(self.too_much(session, error)),

@@ -47,7 +47,7 @@ impl Verb for Args {
         let place = session.fs.place(&path)?;
         place.expect_kind(FileType::Symlink)?;
         let (directory, target) = (place.directory().number(), self.target.as_bytes());
-        let made = session.fs.symlink(directory, place.name(), target, owner);
+        let made = session.fs.nodes().symlink(directory, place.name(), target, owner);
         made.map_err(|error| place.failed(error))?;
         Ok(Outcome::Done)
     }

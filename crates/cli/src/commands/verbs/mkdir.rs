@@ -43,7 +43,7 @@ impl Verb for Args {
                 continue;
             }
             let place = session.fs.place(path)?;
-            let made = session.fs.mkdir(place.directory().number(), place.name(), &new);
+            let made = session.fs.nodes().mkdir(place.directory().number(), place.name(), &new);
             made.map_err(|error| place.failed(error))?;
         }
         Ok(Outcome::Done)

@@ -73,7 +73,7 @@ impl Verb for Args {
         let place = session.fs.place(&self.path)?;
         place.expect_kind(kind)?;
         let directory = place.directory().number();
-        let made = session.fs.mknod(directory, place.name(), kind, device, &new);
+        let made = session.fs.nodes().mknod(directory, place.name(), kind, device, &new);
         made.map_err(|error| place.failed(error))?;
         Ok(Outcome::Done)
     }

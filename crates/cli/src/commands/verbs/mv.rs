@@ -45,7 +45,7 @@ impl Verb for Args {
             (_, true) => RenameFlags::NO_REPLACE,
             _ => RenameFlags::REPLACE,
         };
-        session.fs.rename_path(&self.from, &to, flags)?;
+        session.fs.rename(&self.from, &to, flags)?;
         Ok(Outcome::Done)
     }
 }

@@ -88,7 +88,7 @@ impl Verb for Args {
         let failed = |error| place.failed(error);
         // Without a name it is freed when it is closed.
         let new = NewFile { mode, owner };
-        let file = session.fs.tmpfile(place.directory().number(), &new).map_err(failed)?;
+        let file = session.fs.nodes().tmpfile(place.directory().number(), &new).map_err(failed)?;
         fill(session, file.open_file(), source.as_ref()).map_err(|error| match error {
             Fault::Source(error) => error.context(unread()),
             Fault::Volume(error) => {
@@ -213,13 +213,14 @@ fn seek(file: &File, to: rustix::fs::SeekFrom) -> std::io::Result<Option<u64>> {
 fn give_name(fs: &FileSystem, file: &undercroft_fs::File, place: &Place) -> Result<(), Error> {
     let directory = place.directory().number();
     if place.metadata().is_none() {
-        return fs.link_file(file, directory, place.name()).map(drop);
+        return fs.nodes().link_file(file, directory, place.name()).map(drop);
     }
     let other = format!(".undercroft-put-{}", file.number()).into_bytes();
-    fs.link_file(file, directory, &other)?;
-    let renamed = fs.rename((directory, &other), (directory, place.name()), RenameFlags::REPLACE);
+    fs.nodes().link_file(file, directory, &other)?;
+    let renamed =
+        fs.nodes().rename((directory, &other), (directory, place.name()), RenameFlags::REPLACE);
     renamed.inspect_err(|_| {
         // The first error counts.
-        let _ = fs.unlink(directory, &other);
+        let _ = fs.nodes().unlink(directory, &other);
     })
 }

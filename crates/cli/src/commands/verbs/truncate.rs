@@ -22,7 +22,7 @@ pub(crate) struct Args {
 
 impl Verb for Args {
     fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
-        let file = session.fs.open_path(&self.path)?;
+        let file = session.fs.open_file(&self.path)?;
         file.set_len(self.size)
             .and_then(|()| file.close())
             .map_err(|error| PathError::new(&self.path, error))?;

@@ -1,8 +1,7 @@
 //! Random sequences of operations against an ordered map.
 
-use super::super::{
-    Bmbt, Bnobt, Cntbt, Cursor, Finobt, Inobt, Insertion, Lookup, Refcountbt, Rmapbt,
-};
+use super::super::insert::Insertion;
+use super::super::{Bmbt, Bnobt, Cntbt, Cursor, Finobt, Inobt, Lookup, Refcountbt, Rmapbt};
 use super::samples::Sample;
 use super::store::MemoryTree;
 use super::structure::check;

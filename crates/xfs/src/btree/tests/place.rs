@@ -1,6 +1,7 @@
 //! Records overwritten at their places.
 
-use super::super::{BtreeKind, Cursor, Inobt, Insertion, Lookup, overwrite_at};
+use super::super::insert::Insertion;
+use super::super::{BtreeKind, Cursor, Inobt, Lookup, overwrite_at};
 use super::samples::Sample;
 use super::store::MemoryTree;
 use super::structure::check;

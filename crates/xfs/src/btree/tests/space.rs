@@ -1,6 +1,7 @@
 //! What happens when the store runs out of blocks.
 
-use super::super::{Bmbt, Bnobt, Cursor, Insertion, Lookup, Rmapbt};
+use super::super::insert::Insertion;
+use super::super::{Bmbt, Bnobt, Cursor, Lookup, Rmapbt};
 use super::samples::Sample;
 use super::store::MemoryTree;
 use super::structure::check;

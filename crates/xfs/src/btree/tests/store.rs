@@ -1,6 +1,7 @@
 //! A tree in memory.
 
-use crate::btree::{BlockPointer, BtreeKind, NewRoot, PointerOf, ReadTree, Root, WriteTree};
+use crate::btree::store::PointerOf;
+use crate::btree::{BlockPointer, BtreeKind, NewRoot, ReadTree, Root, WriteTree};
 use crate::bytes::{Changes, EditBytes};
 use crate::cache::{BufferAddress, BufferRef, EditGuard, MetaBuffer};
 use crate::error::TreeCorruption;

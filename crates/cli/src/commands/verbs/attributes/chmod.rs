@@ -44,7 +44,7 @@ impl Verb for Args {
                 }
                 let mode = Some(self.mode.apply(file.full_mode(), file.is_dir()));
                 let change = Change { mode, ..Change::default() };
-                session.fs.set_attributes(file.number, &change).map(drop)
+                session.fs.nodes().set_attributes(file.number, &change).map(drop)
             })?;
         }
         Ok(Outcome::Done)

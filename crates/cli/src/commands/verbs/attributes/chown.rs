@@ -37,7 +37,7 @@ impl Verb for Args {
         let change = Change { uid, gid, ..Change::default() };
         for path in &self.path {
             session.walk(path, self.last, self.recursive, &mut |file| {
-                session.fs.set_attributes(file.number, &change).map(drop)
+                session.fs.nodes().set_attributes(file.number, &change).map(drop)
             })?;
         }
         Ok(Outcome::Done)

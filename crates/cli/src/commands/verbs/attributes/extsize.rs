@@ -37,7 +37,7 @@ impl Verb for Args {
         let (extent_size, copy_extent_size) = (self.extent, self.copy);
         let change = Change { extent_size, copy_extent_size, ..Change::default() };
         for path in &self.path {
-            let file = session.fs.open_path(path)?;
+            let file = session.fs.open_file(path)?;
             file.set_attributes(&change).map_err(|error| PathError::new(path, error))?;
         }
         Ok(Outcome::Done)

@@ -40,9 +40,9 @@ impl Verb for Args {
     }
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
-        let file = session.fs.open_path(&self.path)?;
+        let file = session.fs.open_file(&self.path)?;
         let list = |kind: AclKind| -> Result<Option<Acl>> {
-            let value = session.fs.get_xattr(file.number(), kind.xattr_name().as_bytes());
+            let value = session.fs.nodes().get_xattr(file.number(), kind.xattr_name().as_bytes());
             let value = value.map_err(|error| PathError::new(&self.path, error))?;
             Ok(value.map(|value| Acl::from_xattr(&value)).transpose()?.flatten())
         };

@@ -29,7 +29,7 @@ impl Verb for Args {
         let file = session.open(&self.path, self.last)?;
         for name in &self.name {
             let name = name.as_bytes();
-            let found = session.fs.remove_xattr(file.number(), name);
+            let found = session.fs.nodes().remove_xattr(file.number(), name);
             if !found.map_err(|error| PathError::new(&self.path, error))? {
                 let path = path_text(self.path.as_bytes());
                 bail!("{path}: has no attribute {}", path_text(name));

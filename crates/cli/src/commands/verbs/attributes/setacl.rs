@@ -38,12 +38,12 @@ fn acl(text: &str) -> Result<Acl, String> {
 
 impl Verb for Args {
     fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
-        let (fs, number) = (&session.fs, session.fs.open_path(&self.path)?.number());
+        let (fs, number) = (&session.fs, session.fs.open_file(&self.path)?.number());
         let kind = if self.default { AclKind::Default } else { AclKind::Access };
         let name = kind.xattr_name().as_bytes();
         let done = match &self.list {
-            Some(list) => fs.set_xattr(number, name, &list.to_xattr(), SetMode::Either),
-            None => fs.remove_xattr(number, name).map(drop),
+            Some(list) => fs.nodes().set_xattr(number, name, &list.to_xattr(), SetMode::Either),
+            None => fs.nodes().remove_xattr(number, name).map(drop),
         };
         done.map_err(|error| PathError::new(&self.path, error))?;
         Ok(Outcome::Done)

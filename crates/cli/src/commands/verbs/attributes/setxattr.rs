@@ -62,7 +62,7 @@ impl Verb for Args {
             (_, true) => SetMode::Replace,
             _ => SetMode::Either,
         };
-        let set = session.fs.set_xattr(file.number(), self.name.as_bytes(), &value, mode);
+        let set = session.fs.nodes().set_xattr(file.number(), self.name.as_bytes(), &value, mode);
         set.map_err(|error| match error {
             // It names the attribute.
             Error::Exists(_) => PathError::from(error),

@@ -46,7 +46,7 @@ impl Verb for Args {
                     if self.no_create {
                         continue;
                     }
-                    session.fs.create_path(path, &NewFile::new(0o644))?
+                    session.fs.create_file(path, &NewFile::new(0o644))?
                 }
                 found => found?,
             };
