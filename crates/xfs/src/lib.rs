@@ -52,10 +52,14 @@ struct Readme;
 // Rooms by floors, from the ground up: each imports only from floors above it in this list, which
 // `cargo xtask test` checks. Items without a page in the documentation are the engine's.
 
-// Ground: errors, the order of locks, tables with locks of their own.
+// Ground: errors, places on the device, the order of locks, tables with locks of their own.
+mod address;
 mod busy;
 mod error;
 mod rank;
+
+// What is read ahead of its use.
+mod read_ahead;
 
 // Buffers of metadata; changes under way; free space counted, reserved, asked for.
 mod cache;

@@ -10,11 +10,12 @@
 //! read again either. One that is damaged, or cannot be read, is so in all later attempts of an
 //! operation, which may go on elsewhere.
 
-use super::awaited_read::{AwaitedRead, ReadState};
-use super::buffer::{BufferAddress, BufferRef, MetaBuffer};
+use super::buffer::{BufferRef, MetaBuffer};
 use super::table::Cache;
+use crate::address::BufferAddress;
 use crate::error::Error;
 use crate::format::BufferKind;
+use crate::read_ahead::{AwaitedRead, ReadState};
 use parking_lot::Mutex;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -117,7 +118,7 @@ impl Cache {
     ) -> Option<Result<BufferRef, Error>> {
         let mut state = read.state.lock();
         let bytes = match std::mem::replace(&mut *state, ReadState::InMemory) {
-            ReadState::OnItsWay(coming) => match coming.wait(read.address.len()) {
+            ReadState::OnItsWay(arrival) => match arrival.wait(read.address.len()) {
                 Ok(bytes) => bytes,
                 Err(_) if read.was_ahead => return None,
                 Err(error) => {
@@ -165,27 +166,28 @@ impl Cache {
         evictions: u64,
         is_again: bool,
     ) -> Arc<AwaitedRead> {
-        if let Some(read) = self.awaited.find(address).filter(|read| !(is_again && read.was_ahead))
+        if let Some(read) =
+            self.ahead.awaited().find(address).filter(|read| !(is_again && read.was_ahead))
         {
             return read;
         }
         let (ahead, around) = if is_again {
-            drop(self.prefetches.take(address));
+            self.ahead.forget(address);
             (None, None)
         } else {
             self.begun_now(address)
         };
-        let (evictions, was_ahead, coming, bios) = match ahead {
-            Some((coming, evictions)) => (evictions, true, coming, around.into_iter().collect()),
+        let (evictions, was_ahead, arrival, bios) = match ahead {
+            Some((arrival, evictions)) => (evictions, true, arrival, around.into_iter().collect()),
             None => {
-                let (bios, coming) = self.prefetches.reads_of(address);
-                (evictions, false, coming, bios)
+                let (bios, arrival) = self.ahead.reads_of(address);
+                (evictions, false, arrival, bios)
             }
         };
         let (address, cache) = (address.clone(), self.place());
-        let state = Mutex::new(ReadState::OnItsWay(coming));
+        let state = Mutex::new(ReadState::OnItsWay(arrival));
         let read = Arc::new(AwaitedRead { address, cache, evictions, was_ahead, state });
-        self.awaited.add(&read);
+        self.ahead.awaited().add(&read);
         let plug = Plug::new(&self.device);
         bios.into_iter().for_each(|bio| plug.submit(bio));
         // Not beside those of other tasks, whose errors it would share.

@@ -8,29 +8,23 @@
 //! read ahead (`prefetch`), and tasks can wait for them instead of threads (`attempt`).
 
 mod attempt;
-mod awaited_read;
 mod buffer;
-mod coming;
 mod in_place;
-mod in_turn;
 mod opened;
 mod prefetch;
-mod prefetches;
 mod recent;
-mod regions;
 mod shard;
-mod speed;
 mod sweep;
 mod sweep_schedule;
 mod table;
 mod verify;
 mod write_back;
 
+pub(crate) use crate::address::BufferAddress;
 pub(crate) use attempt::{Attempts, wait_from_here};
 pub(crate) use buffer::Content;
-pub(crate) use buffer::{BufferAddress, BufferRef, EditGuard, MetaBuffer, ReadGuard};
+pub(crate) use buffer::{BufferRef, EditGuard, MetaBuffer, ReadGuard};
 pub(crate) use in_place::InPlace;
-pub(crate) use in_turn::ahead;
 pub(crate) use recent::Recent;
 pub(crate) use table::Cache;
 pub(crate) use verify::{stamp, verify_content as verify_buffer};

@@ -6,72 +6,41 @@
 //! no error of any caller. A prefetch that failed, or that is older than what the cache had since,
 //! is forgotten, and the block is read again.
 
-use super::buffer::BufferAddress;
-use super::coming::Coming;
-use super::prefetches::Arrived;
-use super::regions::Begun;
 use super::table::Cache;
-use smallvec::SmallVec;
-use undercroft_block::{Bio, Plug, drives_queues};
+use crate::address::BufferAddress;
+use crate::read_ahead::{Arrival, Arrived, Begun, ReadAhead};
+use undercroft_block::{Bio, Plug};
 
 impl Cache {
-    /// Whether reads are worth beginning ahead of their use by this thread.
-    ///
-    /// Where [reads are fast](Self::is_slow) the way through another thread takes longer than a copy
-    /// out of the page cache. And a thread that drives hardware queues of its own reads nothing
-    /// ahead: nothing but that thread could collect what arrives, and another may wait for it.
-    pub(crate) fn reads_ahead(&self) -> bool {
-        self.is_slow() && !drives_queues()
+    /// What is read ahead from the device.
+    pub(crate) fn ahead(&self) -> &ReadAhead {
+        &self.ahead
     }
 
     /// Begins to read those of these buffers that are neither in memory nor on their way. Returns
     /// at once; errors show when a buffer is asked for.
     ///
-    /// Nothing is read where that [is not worth it](Self::reads_ahead).
+    /// Nothing is read where that [is not worth it](ReadAhead::is_worth_it).
     pub fn prefetch(&self, addresses: impl IntoIterator<Item = BufferAddress>) {
-        if !self.reads_ahead() {
-            return;
-        }
-        let (mut plug, mut is_shared) = (None, false);
-        for address in addresses {
-            let Err(evictions) = self.find(address.first()) else { continue };
-            let bios = match self.begin_around(&address) {
-                Begun::Known => continue,
-                Begun::Now(bio) => {
-                    is_shared = true;
-                    Some(SmallVec::from_buf([bio]))
-                }
-                Begun::Not => self.prefetches.begin(address, evictions),
+        if self.ahead.is_worth_it() {
+            let missing = |address: BufferAddress| {
+                let evictions = self.find(address.first()).err()?;
+                Some((address, evictions))
             };
-            if let Some(bios) = bios {
-                let plug = plug.get_or_insert_with(|| Plug::new(&self.device));
-                bios.into_iter().for_each(|bio| plug.submit(bio));
-            }
-        }
-        if let Some(plug) = plug.filter(|_| is_shared) {
-            // A thread that wants another buffer of a region waits for this read, and may have a lock
-            // that this thread waits for next, with a plug around this one that holds it back.
-            plug.flush();
+            self.ahead.begin(addresses.into_iter().filter_map(missing), || self.evictions());
         }
     }
 
-    /// Begins the region of a buffer that is not in memory, if the device is far.
-    fn begin_around(&self, address: &BufferAddress) -> Begun {
-        if !self.speed.is_far() {
-            return Begun::Not;
-        }
-        let evictions = || std::array::from_fn(|part| self.shards[part].read().evictions);
-        self.regions.begin(address, self.device.capacity(), evictions)
+    /// Evictions of each part of the table.
+    fn evictions(&self) -> Box<[u64]> {
+        self.shards.iter().map(|part| part.read().evictions).collect()
     }
 
     /// What was begun ahead and brings a buffer that is not in memory, with the evictions of its part
     /// of the table before that.
-    fn begun(&self, address: &BufferAddress) -> Option<(Coming, u64)> {
-        let own = self.prefetches.take(address);
-        own.map(|prefetch| (prefetch.coming, prefetch.evictions)).or_else(|| {
-            let part = Self::part_of(address.first());
-            self.regions.find(address, part, || self.shards[part].read().evictions)
-        })
+    fn begun(&self, address: &BufferAddress) -> Option<(Arrival, u64)> {
+        let part = Self::part_of(address.first());
+        self.ahead.take(address, part, || self.shards[part].read().evictions)
     }
 
     /// The same for a buffer that is wanted now: its region may be begun, and the read of that has to
@@ -79,33 +48,34 @@ impl Cache {
     pub(super) fn begun_now(
         &self,
         address: &BufferAddress,
-    ) -> (Option<(Coming, u64)>, Option<Bio>) {
+    ) -> (Option<(Arrival, u64)>, Option<Bio>) {
         let begun = self.begun(address);
-        if begun.is_some() || !self.reads_ahead() {
+        if begun.is_some() || !self.ahead.is_worth_it() {
             return (begun, None);
         }
-        let bio = if let Begun::Now(bio) = self.begin_around(address) { Some(bio) } else { None };
+        let around = self.ahead.begin_around(address, || self.evictions());
+        let bio = if let Begun::Now(bio) = around { Some(bio) } else { None };
         (self.begun(address), bio)
     }
 
     /// Waits for the bytes at `address` if their read was begun ahead, for a caller that does not
     /// want them in memory. `None` if it was not, or failed.
     pub(crate) fn take_prefetched(&self, address: &BufferAddress) -> Option<Vec<u8>> {
-        let (coming, _) = self.begun(address)?;
-        self.speed.measure_wait(|| coming.wait(address.len())).ok()
+        let (arrival, _) = self.begun(address)?;
+        self.ahead.speed().measure_wait(|| arrival.wait(address.len())).ok()
     }
 
     /// Waits for the buffer at `address` if its read was begun ahead, or is with those around it.
     /// `None` if it was not, or failed.
     pub(super) fn prefetched(&self, address: &BufferAddress) -> Option<Arrived> {
         let (begun, bio) = self.begun_now(address);
-        let (coming, evictions) = begun?;
+        let (arrival, evictions) = begun?;
         let bytes = match bio {
-            Some(bio) => self.speed.measure(|| {
+            Some(bio) => self.ahead.speed().measure(|| {
                 Plug::new(&self.device).submit(bio);
-                coming.wait(address.len())
+                arrival.wait(address.len())
             }),
-            None => self.speed.measure_wait(|| coming.wait(address.len())),
+            None => self.ahead.speed().measure_wait(|| arrival.wait(address.len())),
         };
         Some(Arrived { bytes: bytes.ok()?, evictions })
     }
@@ -145,7 +115,7 @@ mod tests {
         let below: Arc<dyn BlockDevice> = Arc::clone(&faulty) as _;
         let address = crate::inode::place(&geometry, geometry.root_inode).0;
         let cache = Cache::new(below, Arc::new(geometry));
-        cache.count_read(time);
+        cache.ahead().speed().count(time);
         (cache, faulty, address)
     }
 

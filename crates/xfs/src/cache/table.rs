@@ -1,21 +1,18 @@
 //! The table of all metadata buffers of a volume.
 
-use super::awaited_read::AwaitedReads;
-use super::buffer::{BufferAddress, BufferRef, Content, MetaBuffer};
-use super::prefetches::{Arrived, Prefetches};
-use super::regions::Regions;
+use super::buffer::{BufferRef, Content, MetaBuffer};
 use super::shard::{SHARDS, Shard};
-use super::speed::ReadSpeed;
 use super::sweep_schedule::SweepSchedule;
 use super::verify::verify;
+use crate::address::BufferAddress;
 use crate::error::Error;
 use crate::format::BufferKind;
 use crate::geometry::Geometry;
+use crate::read_ahead::{Arrived, ReadAhead};
 use parking_lot::Mutex;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 use undercroft_block::{Batch, BlockDevice, BufferPool, Sector, SegmentList, read_exact_at};
 
 /// Dirty bytes above which a commit writes back buffers that were not used lately.
@@ -41,14 +38,12 @@ pub struct Cache {
     /// Their buffers; only the holder of the lock sends more.
     pub(super) under_way: Mutex<Vec<BufferRef>>,
     pub(super) pool: BufferPool,
-    pub(super) prefetches: Prefetches,
-    pub(super) regions: Regions,
-    pub(super) awaited: AwaitedReads,
-    pub(super) speed: ReadSpeed,
+    pub(super) ahead: ReadAhead,
 }
 
 impl Cache {
     pub(crate) fn new(device: Arc<dyn BlockDevice>, geometry: Arc<Geometry>) -> Self {
+        let ahead = ReadAhead::new(Arc::clone(&device));
         Self {
             memory_alignment: device.limits().memory_alignment,
             device,
@@ -61,10 +56,7 @@ impl Cache {
             writes: Batch::new(),
             under_way: Mutex::default(),
             pool: BufferPool::new(POOL_BYTES),
-            prefetches: Prefetches::default(),
-            regions: Regions::default(),
-            awaited: AwaitedReads::default(),
-            speed: ReadSpeed::default(),
+            ahead,
         }
     }
 
@@ -77,22 +69,6 @@ impl Cache {
     /// The same bytes, whole sectors in all, in memory that the device takes.
     pub(crate) fn in_fitting_memory(&self, segments: SegmentList) -> SegmentList {
         segments.aligned_to(self.memory_alignment)
-    }
-
-    /// Counts a read past the cache that took so long.
-    pub(crate) fn count_read(&self, time: Duration) {
-        self.speed.count(time);
-    }
-
-    /// Whether the device takes so long to answer that reads are worth beginning ahead of their
-    /// use: as it was for the last reads of metadata that were waited for.
-    pub(crate) fn is_slow(&self) -> bool {
-        self.speed.is_slow()
-    }
-
-    /// Measures a read that goes past the cache.
-    pub(crate) fn measure_read<T>(&self, read: impl FnOnce() -> T) -> T {
-        self.speed.measure(read)
     }
 
     pub(crate) fn geometry(&self) -> &Geometry {
@@ -139,7 +115,7 @@ impl Cache {
             {
                 return Ok(kept);
             }
-            let bytes = self.speed.measure(|| self.read_from_device(address))?;
+            let bytes = self.ahead.speed().measure(|| self.read_from_device(address))?;
             let buffer = self.verified(address, kind, bytes)?;
             if let Some(kept) = self.keep_and_shrink(buffer, evictions) {
                 return Ok(kept);

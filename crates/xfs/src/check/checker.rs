@@ -140,7 +140,11 @@ impl Checker {
     /// Threads for work that is mostly reading: more than processors where reads are slow, as
     /// each thread waits for its own.
     pub(super) fn readers(&self) -> usize {
-        if self.volume.cache().is_slow() { self.threads.max(SLOW_READERS) } else { self.threads }
+        if self.volume.cache().ahead().is_slow() {
+            self.threads.max(SLOW_READERS)
+        } else {
+            self.threads
+        }
     }
 
     /// Begins to read blocks that are asked for soon, where reads are slow.
@@ -164,7 +168,9 @@ impl Checker {
             self.bytes.fetch_add(u64::from(sectors) * 512, Ordering::Relaxed);
             self.volume
                 .cache()
-                .measure_read(|| read_buffer(device, sector, sectors as usize * 512))
+                .ahead()
+                .speed()
+                .measure(|| read_buffer(device, sector, sectors as usize * 512))
                 .map_err(|error| format!("cannot be read: {error}"))
         };
         if let [(sector, sectors)] = parts {

@@ -4,12 +4,13 @@ use super::Location;
 use super::checker::{Block, Checker, Defect};
 use super::tree::{Home, TreeWalk};
 use crate::btree::Bmbt;
-use crate::cache::{BufferAddress, ahead};
+use crate::cache::BufferAddress;
 use crate::format::{
     BmapRoot, BufferKind, Extent, FileType, ForkFormat, InodeCore, InodeFlags, RmapFlags,
     RmapOwner, RmapRecord,
 };
 use crate::inode::ForkKind;
+use crate::read_ahead::pipeline;
 use crate::units::{AgNumber, FileBlock, FsBlock, InodeNumber};
 use undercroft_block::Sector;
 
@@ -240,7 +241,7 @@ impl Fork {
         len: u32,
     ) -> impl Iterator<Item = FileBlock> {
         let parts = move |block: &FileBlock| self.parts(checker, *block, len);
-        ahead(blocks, move |next| {
+        pipeline(blocks, move |next| {
             let addresses = next.iter().filter_map(parts);
             checker.read_ahead(addresses.map(|parts| BufferAddress::scattered(&parts)));
         })

@@ -56,7 +56,6 @@
 //! bios back in a plug flushes it before it waits for any of them: others may wait for these bios.
 
 mod access;
-mod ahead;
 mod buffered_write;
 mod change;
 mod close;
@@ -68,6 +67,7 @@ mod lend;
 mod open;
 mod parts;
 mod read;
+mod read_ahead;
 mod read_ticket;
 mod reclaim;
 mod seek;
@@ -76,7 +76,7 @@ mod space;
 mod sync;
 mod write_back;
 
-pub use ahead::ReadPattern;
+pub use crate::read_ahead::ReadPattern;
 pub use edit::{CloneRange, Size};
 pub use open::OpenFile;
 pub use read::{data_ranges, read_link};

@@ -1,10 +1,10 @@
 //! An open file.
 
-use super::ahead::Ahead;
 use super::edit::FileEdit;
 use crate::error::Error;
 use crate::format::Timestamp;
 use crate::inode::{FileLocks, Inode, InodeGuard, InodeState};
+use crate::read_ahead::Pieces;
 use crate::units::InodeNumber;
 use crate::volume::Volume;
 use std::fmt;
@@ -31,7 +31,7 @@ pub struct OpenFile {
     /// Not let go of yet.
     pub(super) is_open: bool,
     /// Made when something is read ahead.
-    pub(super) ahead: OnceLock<Arc<Ahead>>,
+    pub(super) ahead: OnceLock<Arc<Pieces>>,
 }
 
 impl OpenFile {

@@ -7,13 +7,13 @@
 //! memory that devices take, into that.
 
 use super::OpenFile;
-use super::ahead::Ahead;
 use super::kind::check_kind;
 use super::parts::{Part, byte_offset, leave_out, part};
 use crate::bmap::{self, ForkReader};
 use crate::error::{Error, ErrorKind};
 use crate::format::{Extent, FileType};
 use crate::inode::{FileLocks, ForkContent, ForkKind, Inode, InodeState};
+use crate::read_ahead::Pieces;
 use crate::symlink;
 use crate::units::FileBlock;
 use crate::volume::Volume;
@@ -120,7 +120,7 @@ struct Source<'f> {
     inode: &'f Inode,
     locks: &'f FileLocks,
     /// What is on its way already.
-    ahead: Option<&'f Ahead>,
+    ahead: Option<&'f Pieces>,
 }
 
 impl Source<'_> {
@@ -156,10 +156,11 @@ impl Source<'_> {
         while !part.range.is_empty() {
             let at = offset + part.range.start as u64;
             let wanted = part.range.len();
-            let loan = self.ahead.and_then(|ahead| ahead.lend(self.volume, version, at, wanted));
+            let loan = self.ahead.and_then(|ahead| ahead.lend(version, at, wanted));
             let mut len = 0;
             if let Some(loan) = loan {
                 len = loan.len();
+                self.volume.cache().ahead().files().count_used(len);
                 bytes[part.range.start..part.range.start + len].copy_from_slice(loan.bytes());
             }
             if len == 0 {

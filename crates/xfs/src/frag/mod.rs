@@ -21,10 +21,10 @@ use locality::Step;
 pub use picture::{Cell, Picture};
 
 use crate::bmap;
-use crate::cache::ahead;
 use crate::error::Error;
 use crate::format::{Extent, FileType, InodeChunkRecord, InodeFlags};
 use crate::inode::{ForkKind, InodeState};
+use crate::read_ahead::pipeline;
 use crate::units::{AgInode, AgNumber, InodeNumber};
 use crate::volume::Volume;
 use std::iter;
@@ -106,7 +106,7 @@ pub fn measure(volume: &Volume, wanted: impl Fn(&InodeState) -> bool) -> Result<
         free.add(volume, ag, |extent| picture.add(ag, extent, Cell::Free))?;
         let mut chunks = Vec::new();
         group_tree::inode_chunks(volume, ag, |chunk| chunks.push(chunk))?;
-        let chunks = ahead(chunks.iter(), |next| {
+        let chunks = pipeline(chunks.iter(), |next| {
             volume.prefetch_inodes(next.iter().flat_map(|chunk| inodes_of(volume, ag, chunk)));
         });
         for number in chunks.flat_map(|chunk| inodes_of(volume, ag, chunk)) {

@@ -5,7 +5,7 @@
 //! that the walk finds them in memory, or on their way. One thread has many directories under way:
 //! each is a [task](Volume::awaited) that reads what depends on what it read before. They are taken
 //! in the order of a walk depth first, within a [bound](frontier::Frontier) ahead of it. Where
-//! [reads are fast](crate::cache::Cache::is_slow) nothing is read.
+//! [reads are fast](crate::read_ahead::ReadAhead::is_slow) nothing is read.
 //!
 //! Errors are left to the walk, which meets them again.
 
@@ -86,7 +86,7 @@ impl TreeAhead {
             self.shared.reach(directory);
         }
         self.reached += 1;
-        if self.reached == ALONE && self.volume.cache().is_slow() {
+        if self.reached == ALONE && self.volume.cache().ahead().is_slow() {
             let (shared, volume) = (Arc::clone(&self.shared), Arc::clone(&self.volume));
             let builder = std::thread::Builder::new().name("tree-ahead".to_owned());
             // Without it the walk waits more often.

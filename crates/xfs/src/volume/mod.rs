@@ -5,16 +5,14 @@ mod copies;
 mod interrupted;
 mod live;
 mod load;
-mod read_ahead;
 mod usage;
 
+pub use crate::read_ahead::ReadAheadBytes;
 pub use awaited::Awaited;
 pub(crate) use copies::{Copies, CopiesState, mark_copies, write_copies};
 pub(crate) use interrupted::{Interrupted, Switch, finish_interrupted, switch};
 pub use live::LiveOptions;
 pub use load::Load;
-pub use read_ahead::ReadAheadBytes;
-pub(crate) use read_ahead::{Holder, ReadAheadMemory};
 pub use usage::Usage;
 
 use crate::busy::BusyExtents;
@@ -92,7 +90,6 @@ pub struct Volume {
     /// Of threads whose space waits for the journal.
     turn: OrderedMutex<(), { rank::TURN }>,
     moves: OrderedMutex<(), { rank::MOVES }>,
-    read_ahead_memory: ReadAheadMemory,
     /// The right to change the device, while the volume may be changed. Dropped last.
     reserved: Mutex<Option<Reserved>>,
 }
@@ -107,7 +104,7 @@ impl Volume {
         let start = Instant::now();
         let superblock = read_superblock(&device)?;
         let volume = Self::new(device, superblock, Access::ReadOnly);
-        volume.cache.count_read(start.elapsed());
+        volume.cache.ahead().speed().count(start.elapsed());
         Ok(volume)
     }
 
@@ -184,7 +181,6 @@ impl Volume {
             next_directory_group: AtomicU32::new(0),
             turn: OrderedMutex::default(),
             moves: OrderedMutex::default(),
-            read_ahead_memory: ReadAheadMemory::default(),
             reserved: Mutex::default(),
         }
     }
@@ -433,11 +429,7 @@ impl Volume {
     /// How much file data was read ahead of its readers since the volume was opened.
     #[must_use]
     pub fn read_ahead_bytes(&self) -> ReadAheadBytes {
-        self.read_ahead_memory.bytes()
-    }
-
-    pub(crate) fn read_ahead_memory(&self) -> &ReadAheadMemory {
-        &self.read_ahead_memory
+        self.cache.ahead().files().bytes()
     }
 
     /// How the volume may be changed.

@@ -1,9 +1,9 @@
 //! Data of a file that is on its way ahead of its reader.
 //!
-//! A reader that goes on where it ended has the data behind it read ahead ([`Window`](window::Window)), and
+//! A reader that goes on where it ended has the data behind it read ahead (`crate::read_ahead`), and
 //! [`OpenFile::will_need`] does the same for any range. Pieces lie in memory of the volume, which
 //! has a bound: without room nothing is read ahead. It is done only where
-//! [reads are slow](crate::cache::Cache::is_slow): a copy out of the page cache costs as much ahead
+//! [it is worth it](crate::read_ahead::ReadAhead::is_worth_it): a copy out of the page cache costs as much ahead
 //! as in time.
 //!
 //! On a volume open for change a piece holds the data of the file as it was when its read was
@@ -14,22 +14,13 @@
 //!
 //! Errors show when the data is asked for, which reads it again.
 
-mod batch;
-mod piece;
-mod pieces;
-mod window;
-
-pub(super) use piece::Loan;
-pub(super) use pieces::Ahead;
-pub use window::ReadPattern;
-
-use self::batch::Batch;
 use super::OpenFile;
 use super::kind::check_kind;
 use super::parts::stored_parts;
 use crate::error::Error;
+use crate::read_ahead::{Batch, Loan, Pieces, ReadPattern};
 use std::ops::Range;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 impl OpenFile {
     /// Says in which order the file is going to be read through this opening of it.
@@ -49,13 +40,14 @@ impl OpenFile {
     /// device is read at once.
     pub fn will_need_all<'f>(reads: impl IntoIterator<Item = (&'f Self, Range<u64>)>) {
         let mut batch: Option<Batch<'f>> = None;
-        for (file, range) in reads.into_iter().filter(|(file, _)| file.volume.cache().reads_ahead())
+        for (file, range) in
+            reads.into_iter().filter(|(file, _)| file.volume.cache().ahead().is_worth_it())
         {
             file.ahead().begin(&range);
-            if let Some(other) = batch.take_if(|batch| !batch.is_of(&file.volume)) {
+            if let Some(other) = batch.take_if(|batch| !batch.is_of(file.volume.cache().ahead())) {
                 other.submit();
             }
-            let batch = batch.get_or_insert_with(|| Batch::new(&file.volume));
+            let batch = batch.get_or_insert_with(|| file.batch());
             file.begin_ahead(range, batch);
         }
         if let Some(batch) = batch {
@@ -72,8 +64,8 @@ impl OpenFile {
 
     /// Has all of a range that is to be read now on its way together, as far as there is memory.
     pub(super) fn will_read(&self, range: Range<u64>) {
-        if self.volume.cache().reads_ahead() {
-            let mut batch = Batch::new(&self.volume);
+        if self.volume.cache().ahead().is_worth_it() {
+            let mut batch = self.batch();
             for missing in self.ahead().missing(range) {
                 self.begin_ahead(missing, &mut batch);
             }
@@ -83,11 +75,11 @@ impl OpenFile {
 
     /// Notes a read, and begins to read what comes next.
     pub(super) fn follow(&self, range: Range<u64>) {
-        if self.volume.cache().reads_ahead()
+        if self.volume.cache().ahead().is_worth_it()
             && let Some(version) = self.locks.stable_version()
             && let Some(next) = self.ahead().follow(range, self.size(), version)
         {
-            let mut batch = Batch::new(&self.volume);
+            let mut batch = self.batch();
             self.begin_ahead(next, &mut batch);
             batch.submit();
         }
@@ -106,16 +98,23 @@ impl OpenFile {
             }
         }
         let version = self.locks.stable_version();
-        Ok(ahead.lend(&self.volume, version, at, len))
+        let loan = ahead.lend(version, at, len);
+        if let Some(loan) = &loan {
+            self.volume.cache().ahead().files().count_used(loan.len());
+        }
+        Ok(loan)
     }
 
-    fn ahead(&self) -> &Arc<Ahead> {
+    fn ahead(&self) -> &Arc<Pieces> {
         self.ahead.get_or_init(|| {
-            let ahead = Arc::new(Ahead::default());
-            let holder: Weak<Ahead> = Arc::downgrade(&ahead);
-            self.volume.read_ahead_memory().enlist(holder);
-            ahead
+            let pieces = Arc::new(Pieces::default());
+            self.volume.cache().ahead().files().enlist(Arc::downgrade(&pieces));
+            pieces
         })
+    }
+
+    fn batch(&self) -> Batch<'_> {
+        Batch::new(self.volume.cache().ahead(), self.volume.geometry().sector_size())
     }
 
     fn begin_ahead(&self, range: Range<u64>, batch: &mut Batch<'_>) {
@@ -124,7 +123,7 @@ impl OpenFile {
         let parts = stored_parts(&self.volume, &self.inode.read(), range);
         // An error shows when the range is read.
         for (range, part) in parts.unwrap_or_default() {
-            batch.add(self.ahead(), range, &part, version);
+            batch.add(self.ahead(), range, (part.sector, part.skipped), version);
         }
     }
 }

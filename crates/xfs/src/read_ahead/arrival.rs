@@ -1,6 +1,6 @@
 //! Bytes of a buffer on their way.
 
-use super::buffer::BufferAddress;
+use crate::address::BufferAddress;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -8,16 +8,23 @@ use undercroft_block::{Bio, BlockError, Buffer, SharedRead, Waiter};
 
 /// What brings the bytes of a buffer.
 #[derive(Debug)]
-pub(super) enum Coming {
+pub(crate) enum Arrival {
     /// Reads of its parts.
     Parts(SmallVec<[Waiter; 1]>),
     /// A read of more, and the bytes of that before those of the buffer.
     Region(Arc<SharedRead>, usize),
 }
 
-impl Coming {
+/// A block that was read ahead.
+pub(crate) struct Arrived {
+    pub(crate) bytes: Vec<u8>,
+    /// Evictions of its part of the table before it was read.
+    pub(crate) evictions: u64,
+}
+
+impl Arrival {
     /// The reads of a buffer, into memory of these lengths, and what they bring.
-    pub(super) fn by_parts(
+    pub(crate) fn by_parts(
         address: &BufferAddress,
         memory: impl Fn(usize) -> Buffer,
     ) -> (SmallVec<[Bio; 1]>, Self) {
@@ -29,7 +36,7 @@ impl Coming {
     }
 
     /// Ready when all have arrived, or failed.
-    pub(super) fn poll(&self, context: &mut Context<'_>) -> Poll<()> {
+    pub(crate) fn poll(&self, context: &mut Context<'_>) -> Poll<()> {
         let is_pending = match self {
             Self::Parts(parts) => {
                 let is_pending = |part: &Waiter| part.poll_complete(context).is_pending();
@@ -44,7 +51,7 @@ impl Coming {
     ///
     /// # Errors
     /// A read failed; one of a region may have for another buffer in it.
-    pub(super) fn wait(self, len: usize) -> Result<Vec<u8>, BlockError> {
+    pub(crate) fn wait(self, len: usize) -> Result<Vec<u8>, BlockError> {
         match self {
             Self::Parts(parts) => {
                 let mut bytes = Vec::with_capacity(len);

@@ -1,21 +1,28 @@
-//! Memory of a volume for file data that is read ahead of its readers.
+//! How much memory has what is read ahead.
+//!
+//! | what | most bytes | when there is no more |
+//! |---|---|---|
+//! | blocks of metadata | [`BLOCK_BYTES`] | the oldest goes |
+//! | regions of metadata | [`REGION_BYTES`] | the oldest goes |
+//! | data of files | [`FILE_BYTES`] | idle readers give theirs; then nothing is read ahead |
 
+use super::pieces::Pieces;
 use parking_lot::Mutex;
-use std::fmt;
 use std::sync::Weak;
 use std::sync::atomic::{AtomicU64, Ordering};
 use undercroft_block::{Buffer, BufferPool};
 
+/// Most bytes of blocks of metadata that are on their way or wait for a reader.
+pub(super) const BLOCK_BYTES: usize = 16 << 20;
+
+/// Most bytes of regions in memory: a walk that has directories read ahead of it comes to all that they
+/// brought.
+pub(super) const REGION_BYTES: usize = 16 << 20;
+
 /// Bytes of file data that may be ahead of all readers of a volume: what a device that answers after
 /// 20 ms brings in that time at 2 GB a second. An `extract` begins reads of 16 to 20 MiB, which take
 /// up to twice that in powers of two: with 32 MiB the last reads of some batches found no memory.
-const BYTES: usize = 40 << 20;
-
-/// An owner of memory for read-ahead, which may have forgotten about it.
-pub(crate) trait Holder: fmt::Debug + Send + Sync {
-    /// Lets memory go that has not been asked for lately.
-    fn release_if_idle(&self);
-}
+const FILE_BYTES: usize = 40 << 20;
 
 /// File data that was read ahead of its readers on a volume, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,19 +34,19 @@ pub struct ReadAheadBytes {
     pub used: u64,
 }
 
-/// The memory, and who has some.
+/// Memory for data of files, and who has some.
 #[derive(Debug)]
-pub(crate) struct ReadAheadMemory {
+pub(crate) struct FileMemory {
     pool: BufferPool,
-    holders: Mutex<Vec<Weak<dyn Holder>>>,
+    holders: Mutex<Vec<Weak<Pieces>>>,
     begun: AtomicU64,
     used: AtomicU64,
 }
 
-impl Default for ReadAheadMemory {
+impl Default for FileMemory {
     fn default() -> Self {
         Self {
-            pool: BufferPool::new(BYTES),
+            pool: BufferPool::new(FILE_BYTES),
             holders: Mutex::default(),
             begun: AtomicU64::new(0),
             used: AtomicU64::new(0),
@@ -47,9 +54,9 @@ impl Default for ReadAheadMemory {
     }
 }
 
-impl ReadAheadMemory {
+impl FileMemory {
     /// Adds an owner of memory, until it is dropped.
-    pub(crate) fn enlist(&self, holder: Weak<dyn Holder>) {
+    pub(crate) fn enlist(&self, holder: Weak<Pieces>) {
         let mut holders = self.holders.lock();
         if holders.len() == holders.capacity() {
             // As often as the list doubles.

@@ -6,9 +6,9 @@
 //! wanted next are there, or on their way. A reader here and there wastes that: each region costs, and
 //! each buffer that it saves a read pays for one more; without credit a region is read now and then.
 
-use super::buffer::BufferAddress;
-use super::coming::Coming;
-use super::shard::SHARDS;
+use super::arrival::Arrival;
+use super::memory::REGION_BYTES;
+use crate::address::BufferAddress;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
@@ -19,9 +19,8 @@ use undercroft_block::{Bio, BufferPool, Sector, SharedRead};
 /// Sectors of a region, which begins at a multiple of them: 64 KiB, a chunk of 64 inodes of 1 KiB.
 const SECTORS: u64 = 128;
 
-/// Most regions in memory, 16 MiB: a walk that has directories read ahead of it comes to all that
-/// they brought.
-const REGIONS_MAX: usize = 256;
+/// Most regions in memory.
+const REGIONS_MAX: usize = REGION_BYTES / (SECTORS as usize * 512);
 
 /// Regions that may be read in vain, one after the other.
 const CREDIT_MAX: u32 = 64;
@@ -31,7 +30,7 @@ const SELDOM: u32 = 64;
 
 /// Regions of one device.
 #[derive(Debug)]
-pub(super) struct Regions {
+pub(crate) struct Regions {
     /// Memory of those that are gone, for others.
     memory: BufferPool,
     /// Those of `state`, to be read without its lock.
@@ -55,14 +54,14 @@ struct State {
 struct Region {
     read: Arc<SharedRead>,
     /// Evictions of each part of the table when it was begun.
-    evictions: [u64; SHARDS],
+    evictions: Box<[u64]>,
     /// A buffer has its bytes from it.
     is_used: bool,
 }
 
 /// What a buffer has to expect of a region.
 #[derive(Debug)]
-pub(super) enum Begun {
+pub(crate) enum Begun {
     /// It has the buffer, or is going to.
     Known,
     /// The same, when this has been submitted.
@@ -87,7 +86,7 @@ impl Default for Regions {
             credit: CREDIT_MAX,
             refused: 0,
         };
-        let memory = BufferPool::new(2 * REGIONS_MAX * SECTORS as usize * 512);
+        let memory = BufferPool::new(2 * REGION_BYTES);
         Self { memory, count: AtomicUsize::new(0), state: Mutex::new(state) }
     }
 }
@@ -95,11 +94,11 @@ impl Default for Regions {
 impl Regions {
     /// Begins the region of a buffer, on a device with so many sectors. `evictions` are those of each
     /// part of the table now.
-    pub(super) fn begin(
+    pub(crate) fn begin(
         &self,
         address: &BufferAddress,
         capacity: Sector,
-        evictions: impl FnOnce() -> [u64; SHARDS],
+        evictions: impl FnOnce() -> Box<[u64]>,
     ) -> Begun {
         let Some((number, _)) = place(address) else { return Begun::Not };
         let mut state = self.state.lock();
@@ -125,12 +124,12 @@ impl Regions {
     /// The bytes of a buffer, whose place in the table is the part `part`, if a region has them; and
     /// the evictions of that part when it was begun. One from before its last ones, which are
     /// `evictions`, is of no use any more.
-    pub(super) fn find(
+    pub(crate) fn find(
         &self,
         address: &BufferAddress,
         part: usize,
         evictions: impl FnOnce() -> u64,
-    ) -> Option<(Coming, u64)> {
+    ) -> Option<(Arrival, u64)> {
         if self.count.load(Ordering::Relaxed) == 0 {
             return None;
         }
@@ -144,7 +143,7 @@ impl Regions {
         if std::mem::replace(&mut region.is_used, true) {
             state.credit = CREDIT_MAX.min(state.credit + 1);
         }
-        Some((Coming::Region(Arc::clone(&region.read), skipped), region.evictions[part]))
+        Some((Arrival::Region(Arc::clone(&region.read), skipped), region.evictions[part]))
     }
 }
 
@@ -183,10 +182,10 @@ mod tests {
 
     fn begin(regions: &Regions, first: u64, sectors: u32) -> Begun {
         let address = BufferAddress::contiguous(Sector(first), sectors);
-        regions.begin(&address, CAPACITY, || [0; SHARDS])
+        regions.begin(&address, CAPACITY, || Box::new([0]))
     }
 
-    fn find(regions: &Regions, address: &BufferAddress) -> Option<(Coming, u64)> {
+    fn find(regions: &Regions, address: &BufferAddress) -> Option<(Arrival, u64)> {
         regions.find(address, 0, || 0)
     }
 
@@ -208,8 +207,8 @@ mod tests {
         let scattered = [(Sector(3 * SECTORS), 8), (Sector(3 * SECTORS + 16), 8)];
         assert!(find(&regions, &BufferAddress::scattered(&scattered)).is_none());
         let last = BufferAddress::contiguous(Sector(4 * SECTORS - 8), 8);
-        let (coming, _) = find(&regions, &last).unwrap();
-        assert_eq!(coming.wait(4096).unwrap().len(), 4096);
+        let (arrival, _) = find(&regions, &last).unwrap();
+        assert_eq!(arrival.wait(4096).unwrap().len(), 4096);
     }
 
     #[test]
@@ -225,11 +224,11 @@ mod tests {
     fn the_last_region_ends_with_the_device() {
         let regions = Regions::default();
         let address = |first| BufferAddress::contiguous(Sector(first), 8);
-        let begun = regions.begin(&address(0), Sector(64), || [0; SHARDS]);
+        let begun = regions.begin(&address(0), Sector(64), || Box::new([0]));
         let Begun::Now(bio) = begun else { panic!("it is not read") };
         assert_eq!(bio.length(), 64 * 512);
         bio.succeed();
-        let behind = regions.begin(&address(SECTORS), Sector(SECTORS + 7), || [0; SHARDS]);
+        let behind = regions.begin(&address(SECTORS), Sector(SECTORS + 7), || Box::new([0]));
         assert!(matches!(behind, Begun::Not));
     }
 

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 const STEP: usize = 32;
 
 /// The items in turn; `begin` gets those behind each in time to have them read.
-pub(crate) fn ahead<T: Copy>(
+pub(crate) fn pipeline<T: Copy>(
     mut items: impl Iterator<Item = T>,
     mut begin: impl FnMut(&[T]),
 ) -> impl Iterator<Item = T> {
@@ -30,21 +30,21 @@ mod tests {
     #[test]
     fn each_item_is_begun_once_and_comes_in_its_turn() {
         let mut begun = Vec::new();
-        let mut ahead = ahead(0..100, |items: &[usize]| begun.extend_from_slice(items));
+        let mut items = pipeline(0..100, |items: &[usize]| begun.extend_from_slice(items));
         for number in 0..100 {
-            assert_eq!(ahead.next(), Some(number));
+            assert_eq!(items.next(), Some(number));
         }
-        assert_eq!(ahead.next(), None);
-        drop(ahead);
+        assert_eq!(items.next(), None);
+        drop(items);
         assert_eq!(begun, (0..100).collect::<Vec<_>>());
     }
 
     #[test]
     fn some_are_begun_before_their_turn() {
         let count = std::cell::Cell::new(0);
-        let mut ahead = ahead(0..1000, |items: &[usize]| count.set(count.get() + items.len()));
+        let mut items = pipeline(0..1000, |items: &[usize]| count.set(count.get() + items.len()));
         for number in 0..900 {
-            ahead.next();
+            items.next();
             assert!((STEP..=2 * STEP).contains(&(count.get() - number - 1).max(STEP)));
             assert!(count.get() > number + STEP / 2);
         }

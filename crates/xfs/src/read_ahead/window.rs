@@ -36,7 +36,7 @@ pub enum ReadPattern {
 
 /// The bytes ahead of a reader.
 #[derive(Debug, Default)]
-pub(super) struct Window {
+pub(crate) struct Window {
     pattern: ReadPattern,
     /// Where a reader goes on that reads one after the other.
     next: u64,
@@ -54,18 +54,18 @@ pub(super) struct Window {
 }
 
 impl Window {
-    pub(super) fn set_pattern(&mut self, pattern: ReadPattern) {
+    pub(crate) fn set_pattern(&mut self, pattern: ReadPattern) {
         self.pattern = pattern;
     }
 
     /// Says that the reader came before its data.
-    pub(super) fn set_late(&mut self) {
+    pub(crate) fn set_late(&mut self) {
         self.is_late = true;
     }
 
     /// Whether a read from the byte `start` on jumps: what was read ahead is of no use then. A
     /// reader that said that it reads in order leaves holes out.
-    pub(super) fn is_left(&self, start: u64) -> bool {
+    pub(crate) fn is_left(&self, start: u64) -> bool {
         match self.pattern {
             ReadPattern::Sequential => start < self.next,
             _ => start != self.next,
@@ -73,14 +73,14 @@ impl Window {
     }
 
     /// Says that this range is read ahead, too.
-    pub(super) fn begin(&mut self, range: &Range<u64>) {
+    pub(crate) fn begin(&mut self, range: &Range<u64>) {
         if range.start <= self.begun.max(self.next) {
             self.begun = self.begun.max(range.end);
         }
     }
 
     /// Begins anew where the reader is: what was read ahead is gone.
-    pub(super) fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         (self.bytes, self.begun) = (0, 0);
     }
 
@@ -103,7 +103,7 @@ impl Window {
     /// The window is doubled when the reader was ahead of it, and moves on with each quarter, or
     /// half, that was read. So most of its bytes are those that the device has under way in the
     /// time that it takes to answer.
-    pub(super) fn follow(
+    pub(crate) fn follow(
         &mut self,
         range: &Range<u64>,
         size: u64,

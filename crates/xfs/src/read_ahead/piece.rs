@@ -6,31 +6,31 @@ use undercroft_block::SharedRead;
 
 /// A part of a file, on its way or here.
 #[derive(Debug)]
-pub(super) struct Piece {
+pub(crate) struct Piece {
     /// Bytes of the file.
-    pub(super) range: Range<u64>,
+    pub(crate) range: Range<u64>,
     /// Bytes of the memory before them.
-    pub(super) skipped: usize,
+    pub(crate) skipped: usize,
     /// [Version](crate::inode::FileLocks::stable_version) of the file's data.
-    pub(super) version: u64,
+    pub(crate) version: u64,
     /// Pieces of several files may lie in it.
-    pub(super) memory: Arc<SharedRead>,
+    pub(crate) memory: Arc<SharedRead>,
 }
 
 /// Bytes that were read ahead, where they lie. They stay as they are when the file changes.
 #[derive(Debug)]
-pub(in crate::file) struct Loan {
+pub(crate) struct Loan {
     memory: Arc<SharedRead>,
     /// Of the memory.
     range: Range<usize>,
     /// They had to be waited for.
-    pub(super) was_late: bool,
+    pub(crate) was_late: bool,
 }
 
 impl Piece {
     /// The bytes from the byte `at` of the file on, as far as the piece has them, at most `len`.
     /// `None` if its read failed.
-    pub(super) fn lend(&self, at: u64, len: usize) -> Option<Loan> {
+    pub(crate) fn lend(&self, at: u64, len: usize) -> Option<Loan> {
         let was_late = !self.memory.is_complete();
         self.memory.wait().ok()?;
         // Both less than a piece.
@@ -41,12 +41,12 @@ impl Piece {
 }
 
 impl Loan {
-    pub(in crate::file) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         // There are some: a loan is made of what has arrived.
         self.memory.wait().map_or(&[][..], |memory| &memory[self.range.clone()])
     }
 
-    pub(in crate::file) const fn len(&self) -> usize {
+    pub(crate) const fn len(&self) -> usize {
         self.range.end - self.range.start
     }
 }

@@ -3,10 +3,9 @@
 //! What lies side by side on the device becomes one read, whatever files it is of: many small files
 //! cost as few requests, and as little memory, as a large one.
 
+use super::ReadAhead;
 use super::piece::Piece;
-use super::pieces::Ahead;
-use crate::file::parts::Part;
-use crate::volume::Volume;
+use super::pieces::Pieces;
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,15 +22,17 @@ const SHARED_BYTES: usize = 256 << 10;
 const GAP: u64 = (4 << 10) / 512;
 
 /// Parts of files of one volume that are wanted.
-pub(super) struct Batch<'v> {
-    volume: &'v Volume,
+pub(crate) struct Batch<'v> {
+    ahead: &'v ReadAhead,
+    /// Bytes of a sector.
+    unit: u64,
     parts: Vec<Wanted>,
 }
 
 /// A part of a file that one read can bring.
 struct Wanted {
     sectors: Range<Sector>,
-    ahead: Arc<Ahead>,
+    file: Arc<Pieces>,
     range: Range<u64>,
     /// Bytes of the first sector before it.
     skipped: usize,
@@ -39,25 +40,25 @@ struct Wanted {
 }
 
 impl<'v> Batch<'v> {
-    pub(super) fn new(volume: &'v Volume) -> Self {
-        Self { volume, parts: Vec::new() }
+    /// Of a volume whose sectors have `unit` bytes.
+    pub(crate) fn new(ahead: &'v ReadAhead, unit: usize) -> Self {
+        Self { ahead, unit: unit as u64, parts: Vec::new() }
     }
 
-    pub(super) fn is_of(&self, volume: &Volume) -> bool {
-        std::ptr::eq(self.volume, volume)
+    pub(crate) fn is_of(&self, ahead: &ReadAhead) -> bool {
+        std::ptr::eq(self.ahead, ahead)
     }
 
-    /// Adds a part of a file, whose bytes of the file are `range`. They are of this version of its
-    /// data.
-    pub(super) fn add(
+    /// Adds a part of a file, whose bytes of the file are `range`, and which begins so many bytes behind
+    /// the start of a sector. They are of this version of its data.
+    pub(crate) fn add(
         &mut self,
-        ahead: &Arc<Ahead>,
+        file: &Arc<Pieces>,
         mut range: Range<u64>,
-        part: &Part,
+        (mut sector, mut skipped): (Sector, usize),
         version: u64,
     ) {
-        let unit = self.volume.geometry().sector_size() as u64;
-        let (mut sector, mut skipped) = (part.sector, part.skipped);
+        let unit = self.unit;
         while !range.is_empty() {
             let wanted = usize::try_from(range.end - range.start).unwrap_or(READ_BYTES);
             let wanted = wanted.min(READ_BYTES - skipped);
@@ -65,7 +66,7 @@ impl<'v> Batch<'v> {
             let end = (sector.0 * 512 + (skipped + wanted) as u64).next_multiple_of(unit);
             self.parts.push(Wanted {
                 sectors: sector..Sector(end / 512),
-                ahead: Arc::clone(ahead),
+                file: Arc::clone(file),
                 range: range.start..next,
                 skipped,
                 version,
@@ -77,10 +78,10 @@ impl<'v> Batch<'v> {
     }
 
     /// Begins the reads, in the order of the device, as far as there is memory.
-    pub(super) fn submit(mut self) {
+    pub(crate) fn submit(mut self) {
         self.parts.sort_unstable_by_key(|part| part.sectors.start);
-        let memory = self.volume.read_ahead_memory();
-        let plug = Plug::new(self.volume.cache().device());
+        let memory = self.ahead.files();
+        let plug = Plug::new(self.ahead.device());
         let mut parts = self.parts.into_iter().peekable();
         while let Some(first) = parts.next() {
             let mut sectors = first.sectors.clone();
@@ -98,7 +99,7 @@ impl<'v> Batch<'v> {
                 let inside = bytes_between(sectors.start, piece.sectors.start) + piece.skipped;
                 let Wanted { range, version, .. } = piece;
                 let memory = Arc::clone(&arrival);
-                piece.ahead.add(Piece { range, skipped: inside, version, memory });
+                piece.file.add(Piece { range, skipped: inside, version, memory });
             }
             plug.submit(bio);
         }

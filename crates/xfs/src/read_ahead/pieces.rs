@@ -2,7 +2,6 @@
 
 use super::piece::{Loan, Piece};
 use super::window::{ReadPattern, Window};
-use crate::volume::{Holder, Volume};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -14,7 +13,7 @@ const IDLE: Duration = Duration::from_secs(1);
 
 /// The pieces of one opening of a file that are on their way, or wait for their reader.
 #[derive(Debug, Default)]
-pub(in crate::file) struct Ahead {
+pub(crate) struct Pieces {
     /// Pieces, to be read without the lock.
     count: AtomicUsize,
     state: Mutex<State>,
@@ -30,23 +29,16 @@ struct State {
     last: Option<Instant>,
 }
 
-impl Ahead {
+impl Pieces {
     /// The bytes that were read ahead from the byte `at` of the file on, at most `len`; `None` if
     /// there are none.
-    pub(in crate::file) fn lend(
-        &self,
-        volume: &Volume,
-        version: Option<u64>,
-        at: u64,
-        len: usize,
-    ) -> Option<Loan> {
+    pub(crate) fn lend(&self, version: Option<u64>, at: u64, len: usize) -> Option<Loan> {
         if self.count.load(Ordering::Relaxed) == 0 {
             return None;
         }
         // The piece is this reader's while it waits; another one reads for itself.
         let piece = self.take(at, version)?;
         let loan = piece.lend(at, len)?;
-        volume.read_ahead_memory().count_used(loan.len());
         let is_left = at + (loan.len() as u64) < piece.range.end;
         if is_left || loan.was_late {
             let mut state = self.state.lock();
@@ -62,7 +54,7 @@ impl Ahead {
     }
 
     /// Bytes from `at` on before the next piece; `len` if none comes before.
-    pub(in crate::file) fn gap(&self, at: u64, len: usize) -> usize {
+    pub(crate) fn gap(&self, at: u64, len: usize) -> usize {
         if self.count.load(Ordering::Relaxed) == 0 {
             return len;
         }
@@ -73,7 +65,7 @@ impl Ahead {
     }
 
     /// The parts of `range` that are not on their way.
-    pub(super) fn missing(&self, range: Range<u64>) -> Vec<Range<u64>> {
+    pub(crate) fn missing(&self, range: Range<u64>) -> Vec<Range<u64>> {
         let mut begun: Vec<_> =
             self.state.lock().pieces.iter().map(|piece| piece.range.clone()).collect();
         begun.sort_unstable_by_key(|piece| piece.start);
@@ -103,17 +95,17 @@ impl Ahead {
     }
 
     /// Says in which order the file is going to be read.
-    pub(super) fn set_pattern(&self, pattern: ReadPattern) {
+    pub(crate) fn set_pattern(&self, pattern: ReadPattern) {
         self.state.lock().window.set_pattern(pattern);
     }
 
     /// Says that this range is going to be read ahead.
-    pub(super) fn begin(&self, range: &Range<u64>) {
+    pub(crate) fn begin(&self, range: &Range<u64>) {
         self.state.lock().window.begin(range);
     }
 
     /// Lets go of all other pieces.
-    pub(super) fn keep(&self, keep: impl FnMut(&Piece) -> bool) {
+    pub(crate) fn keep(&self, keep: impl FnMut(&Piece) -> bool) {
         self.retain(&mut self.state.lock(), keep);
     }
 
@@ -123,7 +115,7 @@ impl Ahead {
     }
 
     /// Notes a read of `range`; returns the range to be read ahead of the next one.
-    pub(super) fn follow(&self, range: Range<u64>, size: u64, version: u64) -> Option<Range<u64>> {
+    pub(crate) fn follow(&self, range: Range<u64>, size: u64, version: u64) -> Option<Range<u64>> {
         let state = &mut *self.state.lock();
         state.last = Some(Instant::now());
         let changed = std::mem::replace(&mut state.version, version) != version;
@@ -139,16 +131,15 @@ impl Ahead {
     }
 
     /// Adds a piece that is on its way.
-    pub(super) fn add(&self, piece: Piece) {
+    pub(crate) fn add(&self, piece: Piece) {
         let mut state = self.state.lock();
         state.last = Some(Instant::now());
         state.pieces.push_back(piece);
         self.count.store(state.pieces.len(), Ordering::Relaxed);
     }
-}
 
-impl Holder for Ahead {
-    fn release_if_idle(&self) {
+    /// Lets go of all, if the reader has asked for nothing lately.
+    pub(super) fn release_if_idle(&self) {
         if self.count.load(Ordering::Relaxed) == 0 {
             return;
         }

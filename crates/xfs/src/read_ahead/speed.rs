@@ -14,14 +14,14 @@ const FAR: Duration = Duration::from_micros(500);
 /// The time of reads of metadata that a thread waited for: a mean in which the last ones weigh most,
 /// and short ones more than long ones.
 #[derive(Debug, Default)]
-pub(super) struct ReadSpeed {
+pub(crate) struct ReadSpeed {
     /// In nanoseconds; 0 before the first read.
     mean: AtomicU64,
 }
 
 impl ReadSpeed {
     /// Measures one read.
-    pub(super) fn measure<T>(&self, read: impl FnOnce() -> T) -> T {
+    pub(crate) fn measure<T>(&self, read: impl FnOnce() -> T) -> T {
         let start = Instant::now();
         let result = read();
         self.count(start.elapsed());
@@ -29,7 +29,7 @@ impl ReadSpeed {
     }
 
     /// Measures the wait for a read that was begun before: one that has ended says nothing.
-    pub(super) fn measure_wait<T>(&self, wait: impl FnOnce() -> T) -> T {
+    pub(crate) fn measure_wait<T>(&self, wait: impl FnOnce() -> T) -> T {
         let start = Instant::now();
         let result = wait();
         let time = start.elapsed();
@@ -40,7 +40,7 @@ impl ReadSpeed {
     }
 
     /// Counts a read of this length. Of several at once some may be lost.
-    pub(super) fn count(&self, time: Duration) {
+    pub(crate) fn count(&self, time: Duration) {
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let mean = match self.mean.load(Ordering::Relaxed) {
             0 => time,
@@ -52,12 +52,12 @@ impl ReadSpeed {
     }
 
     /// Whether reads are worth beginning ahead of their use.
-    pub(super) fn is_slow(&self) -> bool {
+    pub(crate) fn is_slow(&self) -> bool {
         self.mean.load(Ordering::Relaxed) > SLOW.as_nanos() as u64
     }
 
     /// Whether a read is worth making longer for what is wanted next.
-    pub(super) fn is_far(&self) -> bool {
+    pub(crate) fn is_far(&self) -> bool {
         self.mean.load(Ordering::Relaxed) > FAR.as_nanos() as u64
     }
 }
