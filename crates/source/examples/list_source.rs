@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
-use undercroft_source::{Entry, Kind, Options, SourceSpec, open};
+use undercroft_source::{Entry, Kind, SourceOptions, SourceSpec, open};
 
 fn main() -> ExitCode {
     match run() {
@@ -22,7 +22,8 @@ fn main() -> ExitCode {
 fn run() -> Result<(), Box<dyn Error>> {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
     let path = arguments.pop().ok_or("usage: list_source [--scan | --drain] SOURCE")?;
-    let mut source = open(&SourceSpec::from(PathBuf::from(path)), &Options::default())?;
+    let spec = SourceSpec::from(PathBuf::from(path));
+    let mut source = open(&spec, &SourceOptions::default())?.source;
     let start = Instant::now();
     let (mut entries, mut bytes, mut chunks) = (0u64, 0u64, 0u64);
     match arguments.first().map(String::as_str) {

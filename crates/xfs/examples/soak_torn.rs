@@ -10,13 +10,12 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::time::Instant;
 use undercroft_block::testing::recorder::{Recorder, Unflushed};
-use undercroft_block::{BlockDevice, FileDevice, MemoryDevice, Sector, read_buffer};
+use undercroft_block::{BlockDevice, FileDevice, MemoryDevice};
 use undercroft_judges::mount::Access;
 use undercroft_judges::random::Random;
 use undercroft_judges::{LoopMount, Xfsprogs, image};
