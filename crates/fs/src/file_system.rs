@@ -28,6 +28,8 @@ use undercroft_xfs::{Error, SyncTicket, Volume};
 pub struct FileSystem {
     opened: Arc<Opened>,
     clock: Clock,
+    /// A cache above sets the times of changes of data.
+    keeps_times: bool,
     access_times: Arc<AccessRule>,
 }
 
@@ -72,6 +74,7 @@ impl FileSystem {
         Ok(Self {
             opened: Arc::new(Opened { volume: Arc::new(volume), is_own: true }),
             clock: options.clock,
+            keeps_times: false,
             access_times: Arc::new(AccessRule::new(options.access_times)),
         })
     }
@@ -81,7 +84,7 @@ impl FileSystem {
     pub fn from_volume(volume: Arc<Volume>) -> Self {
         let opened = Arc::new(Opened { volume, is_own: false });
         let access_times = Arc::new(AccessRule::new(AccessTimes::default()));
-        Self { opened, clock: Clock::default(), access_times }
+        Self { opened, clock: Clock::default(), keeps_times: false, access_times }
     }
 
     /// This handle with another clock.
@@ -94,6 +97,20 @@ impl FileSystem {
     #[must_use]
     pub fn clock(&self) -> Clock {
         self.clock
+    }
+
+    /// This handle for a cache above that counts the times of changes of data itself: files that it
+    /// opens keep theirs when their data changes, until the cache
+    /// [sets](crate::Change::changed) those that it has shown.
+    #[must_use]
+    pub fn with_kept_times(self) -> Self {
+        Self { keeps_times: true, ..self }
+    }
+
+    /// Whether files keep their times when their data changes.
+    #[must_use]
+    pub fn keeps_times(&self) -> bool {
+        self.keeps_times
     }
 
     /// This handle with another rule for times of access.
@@ -166,6 +183,11 @@ impl FileSystem {
         let encoding =
             if has_bigtime { TimestampEncoding::Bigtime } else { TimestampEncoding::Legacy };
         self.clock.now().clamped(encoding)
+    }
+
+    /// The time that a file gets whose data changes now, if it gets one.
+    pub(crate) fn data_time(&self) -> Option<Timestamp> {
+        (!self.keeps_times).then(|| self.now())
     }
 
     /// Sets the time of access of an inode that was read now, if it is due.

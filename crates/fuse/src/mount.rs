@@ -33,6 +33,8 @@ impl Mount {
     ) -> Result<Self, MountFailure> {
         // The kernel counts the times of writes.
         let fs = if fs.clock() == Clock::System { fs.with_clock(Clock::Kernel) } else { fs };
+        // A kernel that may hold data back says the times of all files, however they are changed.
+        let fs = if settings.holds_data_back() { fs.with_kept_times() } else { fs };
         let shown = (settings.shown_uid, settings.shown_gid);
         let server = Server::new(fs, settings.name.clone(), shown, log);
         let keeper =

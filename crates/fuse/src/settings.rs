@@ -48,6 +48,11 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Whether the kernel may hold data back.
+    pub(crate) fn holds_data_back(&self) -> bool {
+        self.write_back && !self.read_only
+    }
+
     /// A mount to change a volume, of what the list of mounts calls `name`.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {

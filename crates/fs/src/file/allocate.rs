@@ -3,7 +3,6 @@
 use super::File;
 use std::ops::Range;
 use undercroft_xfs::Error;
-use undercroft_xfs::format::Timestamp;
 use undercroft_xfs::ops::Size;
 
 /// What becomes of a range of a file, as `fallocate(2)` has it.
@@ -38,26 +37,8 @@ impl File {
     /// file would be larger than the format allows; its flags forbid it; no space; a damaged
     /// structure; the device failed; the volume is read-only.
     pub fn allocate(&self, mode: Allocation, range: Range<u64>) -> Result<(), Error> {
-        self.allocate_at(mode, range, Some(self.file_system().now()))
-    }
-
-    /// As [`allocate`](Self::allocate), for a cache above that sets the times of the file itself:
-    /// they stay.
-    ///
-    /// # Errors
-    /// As [`allocate`](Self::allocate).
-    pub fn allocate_untimed(&self, mode: Allocation, range: Range<u64>) -> Result<(), Error> {
-        self.allocate_at(mode, range, None)
-    }
-
-    fn allocate_at(
-        &self,
-        mode: Allocation,
-        range: Range<u64>,
-        now: Option<Timestamp>,
-    ) -> Result<(), Error> {
         self.expect_changeable()?;
-        let open = self.open_file();
+        let (open, now) = (self.open_file(), self.file_system().data_time());
         let size = |keep_size| if keep_size { Size::Keep } else { Size::Grow };
         match mode {
             Allocation::Reserve { keep_size } => open.preallocate(range, size(keep_size), now),

@@ -18,32 +18,7 @@ impl File {
     /// Both ranges are of one file and meet; the files are of two volumes; as for
     /// [`write_at`](Self::write_at).
     pub fn copy_range(&self, to: u64, source: &Self, from: u64, len: u64) -> Result<u64, Error> {
-        self.copy_at(to, source, from, len, Some(self.file_system().now()))
-    }
-
-    /// As [`copy_range`](Self::copy_range), for a cache above that sets the times of this file itself:
-    /// they stay.
-    ///
-    /// # Errors
-    /// As [`copy_range`](Self::copy_range).
-    pub fn copy_range_untimed(
-        &self,
-        to: u64,
-        source: &Self,
-        from: u64,
-        len: u64,
-    ) -> Result<u64, Error> {
-        self.copy_at(to, source, from, len, None)
-    }
-
-    fn copy_at(
-        &self,
-        to: u64,
-        source: &Self,
-        from: u64,
-        len: u64,
-        now: Option<Timestamp>,
-    ) -> Result<u64, Error> {
+        let now = self.file_system().data_time();
         self.file_system().expect_own(source)?;
         self.expect_changeable()?;
         let len = len.min(source.size().saturating_sub(from));
@@ -105,10 +80,7 @@ impl File {
                 // It was cut meanwhile.
                 return Ok(done);
             }
-            match now {
-                Some(now) => self.open_file().write(to + done, &piece[..read], now)?,
-                None => self.open_file().write_untimed(to + done, &piece[..read])?,
-            }
+            self.open_file().write(to + done, &piece[..read], now)?;
             done += read as u64;
         }
         if len > 0 && self.size() < to + len {

@@ -84,32 +84,24 @@ impl File {
     pub fn read_at(&self, offset: u64, bytes: &mut [u8]) -> Result<usize, Error> {
         let read = self.open.read(offset, bytes)?;
         if !bytes.is_empty() {
-            self.file_system.note_read(self.open.inode());
+            self.note_access();
         }
         Ok(read)
     }
 
     /// As [`read_at`](Self::read_at), into memory that devices take: whole blocks come without a copy.
-    /// Bytes behind those that were read are not the same afterwards.
+    /// Bytes behind those that were read are not the same afterwards. The time of access stays:
+    /// [`note_access`](Self::note_access) sets it.
     ///
     /// # Errors
     /// As [`read_at`](Self::read_at); the memory is gone then.
     pub fn read_buffer(&self, offset: u64, memory: Buffer) -> Result<(Buffer, usize), Error> {
-        let read = self.read_buffer_untimed(offset, memory)?;
-        self.file_system.note_read(self.open.inode());
-        Ok(read)
+        self.open.read_buffer(offset, memory)
     }
 
-    /// As [`read_buffer`](Self::read_buffer), and the time of access stays.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn read_buffer_untimed(
-        &self,
-        offset: u64,
-        memory: Buffer,
-    ) -> Result<(Buffer, usize), Error> {
-        self.open.read_buffer(offset, memory)
+    /// Sets the time of access, if it is due.
+    pub fn note_access(&self) {
+        self.file_system.note_read(self.open.inode());
     }
 
     /// As [`read_at`](Self::read_at), and all of `bytes` must be filled.
@@ -134,17 +126,7 @@ impl File {
     /// no space; the volume is read-only.
     pub fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
         self.expect_writable(offset)?;
-        self.open.write(offset, bytes, self.file_system.now())
-    }
-
-    /// As [`write_at`](Self::write_at), of bytes that a cache above took before and held back. The times of
-    /// the file stay: the cache [sets](crate::Change::changed) those that it has shown.
-    ///
-    /// # Errors
-    /// As [`write_at`](Self::write_at).
-    pub fn write_untimed(&self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-        self.expect_writable(offset)?;
-        self.open.write_untimed(offset, bytes)
+        self.open.write(offset, bytes, self.file_system.data_time())
     }
 
     /// As [`write_at`](Self::write_at), of the bytes of `memory` in `range`, which are not copied as long
@@ -159,7 +141,7 @@ impl File {
         range: Range<usize>,
     ) -> Result<(), Error> {
         self.expect_writable(offset)?;
-        self.open.write_shared(offset, memory, range, self.file_system.now())
+        self.open.write_shared(offset, memory, range, self.file_system.data_time())
     }
 
     /// Writes `bytes` at the end of the file, behind what others append meanwhile; returns where
@@ -169,7 +151,7 @@ impl File {
     /// As [`write_at`](Self::write_at).
     pub fn append(&self, bytes: &[u8]) -> Result<u64, Error> {
         ops::expect_mutable(&self.open.inode().read(), false)?;
-        self.open.append(bytes, self.file_system.now())
+        self.open.append(bytes, self.file_system.data_time())
     }
 
     /// Gives the file this size: data behind it is freed, new bytes read as zeros.
@@ -178,7 +160,7 @@ impl File {
     /// As [`write_at`](Self::write_at).
     pub fn set_len(&self, size: u64) -> Result<(), Error> {
         self.expect_changeable()?;
-        self.open.truncate(size, self.file_system.now())
+        self.open.truncate(size, self.file_system.data_time())
     }
 
     /// The first byte at or behind `offset` that is stored; `None` if only zeros that are not stored

@@ -4,7 +4,8 @@ use crate::volumes::{NOW, memory, open};
 use std::sync::Arc;
 use undercroft_block::BlockDevice;
 use undercroft_fs::{
-    AccessTimes, Change, Clock, Existing, FileSystem, NewFile, OpenOptions, SetTime, Timestamp,
+    AccessTimes, Allocation, Change, Clock, Existing, FileSystem, NewFile, OpenOptions, SetTime,
+    Timestamp,
 };
 
 const DAY: i64 = 86_400;
@@ -131,10 +132,14 @@ fn times_that_are_set_stay_when_data_is_written_back() {
     };
     let metadata = file.set_attributes(&set).unwrap();
     assert_eq!((metadata.modified, metadata.changed), (later(-50), later(7)));
-    file.write_untimed(20, b"held back").unwrap();
-    file.fsync_and_wait().unwrap();
+    let cached = fs.clone().with_kept_times();
+    let held_back = cached.nodes().open(file.number()).unwrap();
+    held_back.write_at(20, b"held back").unwrap();
+    held_back.append(b", appended").unwrap();
+    held_back.allocate(Allocation::PunchHole, 0..4).unwrap();
+    held_back.fsync_and_wait().unwrap();
     assert_eq!(file.metadata().modified, later(-50));
-    drop((file, fs));
+    drop((file, held_back, cached, fs));
     let again = reopened(&device).metadata("/file").unwrap();
     assert_eq!((again.modified, again.changed), (later(-50), later(7)));
 }

@@ -80,8 +80,8 @@ pub(crate) struct Translator {
 impl Translator {
     pub(crate) fn new(server: Arc<Server>, settings: &Settings) -> io::Result<Self> {
         let root = server.fs.root();
-        let write_back = settings.write_back && !settings.read_only;
-        let held_back = if write_back { Some(HeldBack::start(&server)?) } else { None };
+        let held_back =
+            if settings.holds_data_back() { Some(HeldBack::start(&server)?) } else { None };
         let syncs_names = settings.synchronous || settings.synchronous_names;
         let is_exact = settings.exact_access_times && !settings.read_only;
         let access_times = if is_exact { settings.access_times } else { AccessTimes::Never };
@@ -90,11 +90,6 @@ impl Translator {
 
     fn hears_openings(&self) -> bool {
         self.access_times != AccessTimes::Never
-    }
-
-    /// A kernel that may hold data back says the times of all files, however they are changed.
-    fn kernel_says_times(&self) -> bool {
-        self.held_back.is_some()
     }
 
     /// The handle of an opening, and what the kernel keeps of the file meanwhile. A read that is to set the
@@ -318,9 +313,8 @@ impl Filesystem for Translator {
     ) {
         let _under_way = self.server.counters.begin();
         let is_cached = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
-        let is_untimed = self.kernel_says_times();
         let keeps_set_id = !write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
-        let write = Write { offset, data, is_untimed, is_direct: !is_cached, keeps_set_id };
+        let write = Write { offset, data, is_direct: !is_cached, keeps_set_id };
         // The kernel sends no longer ones than it was told to.
         let len = data.len() as u32;
         let number = self.number(ino);
@@ -529,9 +523,9 @@ impl Filesystem for Translator {
     ) {
         let _under_way = self.server.counters.begin();
         let mode = mode.cast_unsigned();
-        let (number, is_untimed) = (self.number(ino), self.kernel_says_times());
+        let number = self.number(ino);
         let range = (offset, len);
-        let done = self.server.allocate(number, mode, range, is_untimed, caller(request));
+        let done = self.server.allocate(number, mode, range, caller(request));
         self.send_done(reply, done);
     }
 
@@ -575,8 +569,8 @@ impl Filesystem for Translator {
     ) {
         let _under_way = self.server.counters.begin();
         let (source, target) = ((self.number(source), from), (self.number(target), to));
-        let (len, is_untimed) = (len.min(MOST_COPIED), self.kernel_says_times());
-        let copied = self.server.copy(source, target, len, is_untimed, caller(request));
+        let len = len.min(MOST_COPIED);
+        let copied = self.server.copy(source, target, len, caller(request));
         answer!(self, reply, copied, len => reply.written(len as u32));
     }
 }

@@ -28,8 +28,6 @@ pub(crate) enum Seek {
 pub(crate) struct Write<'d> {
     pub(crate) offset: u64,
     pub(crate) data: &'d [u8],
-    /// The kernel says the times itself, and may have held the data back.
-    pub(crate) is_untimed: bool,
     /// It is sent while the program waits, and not by write-back.
     pub(crate) is_direct: bool,
     /// The kernel says that setuid and setgid bits stay.
@@ -43,11 +41,11 @@ fn append_late(file: &File, write: &Write<'_>) -> Result<(), Failure> {
     let known = file.size().checked_sub(write.offset).ok_or_else(forbidden)?;
     let known = usize::try_from(known).unwrap_or(usize::MAX).min(write.data.len());
     let (old, new) = write.data.split_at(known);
-    let (found, len) = file.read_buffer_untimed(write.offset, Buffer::zeroed(known))?;
+    let (found, len) = file.read_buffer(write.offset, Buffer::zeroed(known))?;
     if found[..len] != *old {
         return Err(forbidden());
     }
-    Ok(file.write_untimed(write.offset + known as u64, new)?)
+    Ok(file.write_at(write.offset + known as u64, new)?)
 }
 
 impl Server {
@@ -60,10 +58,11 @@ impl Server {
         is_timed: bool,
     ) -> Result<(Buffer, usize), Failure> {
         let opening = self.nodes.open(&self.fs, number)?;
+        let read = opening.file.read_buffer(offset, memory)?;
         if is_timed {
-            return Ok(opening.file.read_buffer(offset, memory)?);
+            opening.file.note_access();
         }
-        Ok(opening.file.read_buffer_untimed(offset, memory)?)
+        Ok(read)
     }
 
     /// Before its content changes, the file loses what it gives to those who run it.
@@ -93,13 +92,13 @@ impl Server {
             })?;
         }
         opening.note_write();
-        if write.is_untimed {
-            return match opening.file.write_untimed(write.offset, write.data) {
-                Err(Error::NotPermitted(_)) => append_late(&opening.file, write),
-                other => Ok(other?),
-            };
+        match opening.file.write_at(write.offset, write.data) {
+            // The kernel held it back.
+            Err(Error::NotPermitted(_)) if self.fs.keeps_times() => {
+                append_late(&opening.file, write)
+            }
+            other => Ok(other?),
         }
-        Ok(opening.file.write_at(write.offset, write.data)?)
     }
 
     /// Makes a file durable, or a directory; `done` is called when it is, by the thread that finds
@@ -136,7 +135,6 @@ impl Server {
         number: InodeNumber,
         mode: u32,
         (offset, len): (u64, u64),
-        is_untimed: bool,
         caller: Caller,
     ) -> Result<(), Failure> {
         let keep_size = mode & KEEP_SIZE != 0;
@@ -153,9 +151,6 @@ impl Server {
         let opening = self.nodes.open(&self.fs, number)?;
         self.drop_privileges(&opening.file, |group| caller.writer(group))?;
         opening.note_write();
-        if is_untimed {
-            return Ok(opening.file.allocate_untimed(allocation, offset..end)?);
-        }
         Ok(opening.file.allocate(allocation, offset..end)?)
     }
 
@@ -193,16 +188,12 @@ impl Server {
         from: (InodeNumber, u64),
         to: (InodeNumber, u64),
         len: u64,
-        is_untimed: bool,
         caller: Caller,
     ) -> Result<u64, Failure> {
         let source = self.nodes.open(&self.fs, from.0)?;
         let target = self.nodes.open(&self.fs, to.0)?;
         self.drop_privileges(&target.file, |group| caller.writer(group))?;
         target.note_write();
-        if is_untimed {
-            return Ok(target.file.copy_range_untimed(to.1, &source.file, from.1, len)?);
-        }
         Ok(target.file.copy_range(to.1, &source.file, from.1, len)?)
     }
 }

@@ -25,7 +25,8 @@ const ZEROES_MAX: u64 = 1 << 20;
 const SMALL_WRITE: usize = 64 << 10;
 
 impl OpenFile {
-    /// Writes `bytes` at `offset`, in memory, at the time `now`. The file grows if it ends before.
+    /// Writes `bytes` at `offset`, in memory, at the time `now`; without one the times of the file
+    /// stay. The file grows if it ends before.
     /// It is part of the file at once: readers see it. It is durable when a ticket says so. Waits
     /// while too much is dirty.
     ///
@@ -34,17 +35,13 @@ impl OpenFile {
     /// # Errors
     /// The file would be larger than the format allows; it is no regular file; no space; the blocks
     /// at the ends of the range could not be read; the volume is read-only.
-    pub fn write(&self, offset: u64, bytes: &[u8], now: Timestamp) -> Result<(), Error> {
-        self.write_bytes(Place::At(offset), Bytes::Slice(bytes), Some(now)).map(drop)
-    }
-
-    /// As [`write`](Self::write), of bytes that a cache above took before and held back. The times
-    /// of the file stay: the cache sets those that it has shown.
-    ///
-    /// # Errors
-    /// As [`write`](Self::write).
-    pub fn write_untimed(&self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-        self.write_bytes(Place::At(offset), Bytes::Slice(bytes), None).map(drop)
+    pub fn write(
+        &self,
+        offset: u64,
+        bytes: &[u8],
+        now: impl Into<Option<Timestamp>>,
+    ) -> Result<(), Error> {
+        self.write_bytes(Place::At(offset), Bytes::Slice(bytes), now.into()).map(drop)
     }
 
     /// As [`write`](Self::write), at the end of the file: behind what others append meanwhile.
@@ -52,8 +49,8 @@ impl OpenFile {
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    pub fn append(&self, bytes: &[u8], now: Timestamp) -> Result<u64, Error> {
-        self.write_bytes(Place::End, Bytes::Slice(bytes), Some(now))
+    pub fn append(&self, bytes: &[u8], now: impl Into<Option<Timestamp>>) -> Result<u64, Error> {
+        self.write_bytes(Place::End, Bytes::Slice(bytes), now.into())
     }
 
     /// As [`write`](Self::write), of the bytes of `memory` in `range`, which are not copied as long
@@ -66,14 +63,14 @@ impl OpenFile {
         offset: u64,
         memory: &Arc<Vec<u8>>,
         range: Range<usize>,
-        now: Timestamp,
+        now: impl Into<Option<Timestamp>>,
     ) -> Result<(), Error> {
         if memory.get(range.clone()).is_none() {
             let what = format!("the bytes {range:?} are not in the {} of the memory", memory.len());
             return Err(Error::Invalid(what));
         }
         let bytes = Bytes::Shared(Cow::Borrowed(memory), range);
-        self.write_bytes(Place::At(offset), bytes, Some(now)).map(drop)
+        self.write_bytes(Place::At(offset), bytes, now.into()).map(drop)
     }
 
     /// Returns where the bytes went.
