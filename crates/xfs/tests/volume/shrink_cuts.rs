@@ -108,7 +108,7 @@ fn a_crash_when_the_last_group_is_full() {
     if !kernel::available_or_report() {
         return;
     }
-    let judge = cut_everywhere(volume(120 * MIB, &in_group(3, FULL), BARE), 50 * MIB, [20, 1]);
+    let judge = cut_everywhere(volume(120 * MIB, &in_group(3, FULL), BARE), 50 * MIB, [20, 3]);
     assert!(judge.seen > 10, "{}", judge.seen);
 }
 

@@ -9,6 +9,7 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::LazyLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -76,12 +77,24 @@ fn wrong_use_is_named() {
     assert_eq!(lab(&["iops", "--block", "100"]).status.code(), Some(1));
 }
 
+/// A report of all experiments in their smoke size, which takes long: it is made once for all tests
+/// that look at one.
+pub(crate) fn report() -> &'static str {
+    static REPORT: LazyLock<String> = LazyLock::new(|| {
+        let directory = tempfile::tempdir().unwrap();
+        let page = directory.path().join("report.html");
+        succeeds(&["report", "--smoke", "--output", page.to_str().unwrap()]);
+        fs::read_to_string(&page).unwrap()
+    });
+    &REPORT
+}
+
 #[test]
 fn a_report_is_one_sound_page_with_its_records() {
     let directory = tempfile::tempdir().unwrap();
     let page = directory.path().join("report.html");
-    succeeds(&["report", "--smoke", "--output", page.to_str().unwrap()]);
-    let text = fs::read_to_string(&page).unwrap();
+    let text = report();
+    fs::write(&page, text).unwrap();
     for outside in ["src=", "href=\"http", "url(", "@import"] {
         assert!(!text.contains(outside), "{outside}");
     }
@@ -109,7 +122,7 @@ fn an_interrupted_report_goes_on() {
     let page = directory.path().join("report.html");
     let partial = directory.path().join("report.html.partial");
     let report = ["report", "--smoke", "--output", page.to_str().unwrap()];
-    succeeds(&report);
+    fs::write(&page, self::report()).unwrap();
     let records = succeeds(&["report", "--records", page.to_str().unwrap()]);
     let step_ends = records.find("\"experiment\":\"calibration\"").unwrap();
     let first_step = &records[..=step_ends + records[step_ends..].find('\n').unwrap()];

@@ -44,9 +44,7 @@ impl Page {
 
 #[test]
 fn the_report_is_read_anywhere() {
-    let page = Page::new(|_, file| {
-        succeeds(["lab", "report", "--smoke", "--output", file.to_str().unwrap()]);
-    });
+    let page = Page::new(|_, file| fs::write(file, crate::lab::report()).unwrap());
     page.is_sound(14);
 }
 

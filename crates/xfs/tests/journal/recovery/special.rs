@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_judges::mount::Access;
-use undercroft_judges::{LoopMount, Xfsprogs, kernel};
+use undercroft_judges::{LoopMount, Xfsprogs, kernel, rounds};
 use undercroft_testkit::xfs::recovery::judged::{Disagreement, judge};
 use undercroft_testkit::xfs::recovery::load::{self, End, shut_down};
 use undercroft_xfs::check::{CheckOptions, check};
@@ -62,7 +62,7 @@ fn journals_that_went_around() {
                 around += 1;
             }
         }
-        if around == 2 {
+        if around == rounds(1, 4) {
             return;
         }
     }
