@@ -6,6 +6,10 @@
 //!
 //! The crate knows no file system. Design and promises are in `docs/decisions/nbd.md`.
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 // Rooms by floors, from the ground up: each uses only those on floors before its own.
 pub mod protocol;
 
