@@ -44,7 +44,8 @@ impl Model {
         Self { nodes: vec![root], count: 0 }
     }
 
-    pub fn len(&self) -> usize {
+    /// Names in it.
+    pub fn count(&self) -> usize {
         self.count
     }
 

@@ -27,7 +27,7 @@ impl Stream {
     /// The next operation on a tree like `model`.
     pub fn next(&mut self, model: &Model) -> Operation {
         if self.left == 0 {
-            self.grows = !self.grows || model.len() < 20;
+            self.grows = !self.grows || model.count() < 20;
             self.left = 100 + self.random.below(500);
         }
         self.left -= 1;
