@@ -1,0 +1,104 @@
+//! The journal as a history: all records that are whole, also those that no replay needs any more.
+//!
+//! A record is found by its header anywhere in the journal, and ordered by its position in time. A
+//! record that was overwritten in part ends what goes on in it.
+
+mod records;
+mod transactions;
+
+use undercroft_xfs_format::units::{InodeNumber, Lsn};
+use undercroft_xfs_format::{
+    Geometry, InodeCore, InodeItem, InodeItemFields, LogItemKind, core_from_log, root_from_log,
+};
+
+use crate::disk::Disk;
+use crate::progress::Progress;
+use crate::trail::{InodeCopy, Origin};
+use transactions::Transactions;
+
+/// The part of time that the journal covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Position of the oldest record.
+    pub oldest: Lsn,
+    /// Position of the newest.
+    pub newest: Lsn,
+}
+
+/// Reads all of the journal and hands over each copy of an inode in it, in the order of time.
+pub(crate) fn read(
+    disk: &Disk,
+    progress: &mut Progress<'_>,
+    mut visit: impl FnMut(InodeNumber, InodeCopy),
+) -> Option<Span> {
+    let mut span: Option<Span> = None;
+    let mut transactions = Transactions::default();
+    records::read(disk, progress, |record| {
+        let lsn = record.lsn;
+        span = Some(Span { oldest: span.map_or(lsn, |span| span.oldest), newest: lsn });
+        transactions.add(record, |lsn, regions| {
+            inodes(&disk.geometry, lsn, regions, &mut visit);
+        });
+    });
+    span
+}
+
+/// The inodes among the items of a transaction.
+fn inodes(
+    geometry: &Geometry,
+    lsn: Lsn,
+    regions: &[Vec<u8>],
+    visit: &mut impl FnMut(InodeNumber, InodeCopy),
+) {
+    let mut at = 0;
+    while let Some(first) = regions.get(at) {
+        let Ok((kind, count)) = LogItemKind::decode(first) else { return };
+        let item = &regions[at..regions.len().min(at + count)];
+        at += count.max(1);
+        if kind == LogItemKind::Inode
+            && let Some((number, copy)) = inode(geometry, lsn, item)
+        {
+            visit(number, copy);
+        }
+    }
+}
+
+/// The copy of an inode in its item.
+fn inode(
+    geometry: &Geometry,
+    lsn: Lsn,
+    regions: &[Vec<u8>],
+) -> Option<(InodeNumber, InodeCopy)> {
+    let (first, rest) = regions.split_first()?;
+    let item = InodeItem::decode(first).ok()?;
+    let (core, forks) = rest.split_first()?;
+    let mut image = vec![0; geometry.inode_size()];
+    core_from_log(core, &mut image).ok()?;
+    let mut core = InodeCore::decode(&image, geometry).ok()?;
+    if geometry.features.crc && (core.number != item.inode || core.uuid != geometry.meta_uuid) {
+        return None;
+    }
+    core.number = item.inode;
+    let mut forks = forks.iter();
+    let has_data = item.fields.intersects(InodeItemFields::DATA);
+    let data = if has_data { forks.next() } else { None };
+    let has_attr = item.fields.intersects(InodeItemFields::ATTR);
+    let attr = if has_attr { forks.next() } else { None };
+    let data = match data {
+        Some(bytes) if item.fields.contains(InodeItemFields::DATA_ROOT) => {
+            let mut fork = vec![0; core.data_fork(geometry).len()];
+            root_from_log(bytes, &mut fork).is_ok().then(|| fork.into())
+        }
+        Some(bytes) => Some(bytes[..bytes.len().min(item.data_len.into())].into()),
+        None if item.fields.contains(InodeItemFields::DEVICE) => {
+            Some(item.device.to_be_bytes().into())
+        }
+        // A fork without extents is logged without a region.
+        None if core.data_extents == 0 && core.size == 0 => Some(Box::default()),
+        None => None,
+    };
+    let is_local = item.fields.contains(InodeItemFields::ATTR_LOCAL);
+    let attr = attr.filter(|_| is_local);
+    let attr = attr.map(|bytes| bytes[..bytes.len().min(item.attr_len.into())].into());
+    Some((item.inode, InodeCopy { lsn, origin: Origin::Journal, core, data, attr }))
+}

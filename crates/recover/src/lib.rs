@@ -1,0 +1,62 @@
+//! What an XFS volume remembers of files that were removed.
+//!
+//! [`Removed::find`] reads the inodes that the trees know, the journal and free space, each once,
+//! and puts together what they say of files that are not there any more: names, paths, owners,
+//! sizes, times, and the blocks of their data; and judges from who had these blocks since how much
+//! of the data is left. Nothing is ever written to the volume, and nothing there is trusted: names
+//! that could lead elsewhere, circles of directories, claims of many files on one block and sizes
+//! without bounds end as entries of the list.
+//!
+//! The facts are in docs/format/removed-files.md.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use undercroft_block::FileDevice;
+//! use undercroft_recover::{Disk, Removed};
+//!
+//! let device = FileDevice::open("disk.img".as_ref(), true)?;
+//! let disk = Disk::new(Arc::new(device))?;
+//! for file in &Removed::find(&disk, &mut |_, _, _| {})?.files {
+//!     println!("{} {} bytes, {}", file.id, file.size, file.state.name());
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+// Rooms by floors, from the ground up: each imports only from those before it.
+
+mod error;
+mod file_id;
+mod progress;
+mod stream;
+
+mod disk;
+mod trail;
+
+mod names;
+mod trees;
+
+mod directory;
+mod map;
+mod present;
+mod space;
+
+mod claims;
+mod journal;
+mod live;
+mod remains;
+
+mod contents;
+mod removed;
+
+pub use contents::Contents;
+pub use disk::Disk;
+pub use error::RecoverError;
+pub use file_id::FileId;
+pub use journal::Span;
+pub use progress::Step;
+pub use removed::{Loss, Path, Removed, RemovedFile, SizeFrom, State};

@@ -1,0 +1,253 @@
+//! What free space still holds: inodes whose blocks were given back, blocks of removed directories,
+//! of attributes and of maps; and where metadata was written over data.
+
+use rustc_hash::FxHashMap;
+use undercroft_block::{Sector, read_buffer};
+use undercroft_xfs_format::units::{AgBlock, AgInode, AgNumber, FsBlock, InodeNumber, Lsn};
+use undercroft_xfs_format::{
+    BufferKind, Extent, Header, HeaderLayout, INODE_MAGIC, InodeCore, TreeKind, bytes,
+    verify_attr_leaf,
+};
+
+use crate::directory::{self, Entry};
+use crate::disk::Disk;
+use crate::file_id::FileId;
+use crate::names::{self, Name};
+use crate::present::{decode, end};
+use crate::progress::Progress;
+use crate::space::FreeSpace;
+use crate::stream::read_in_order;
+use crate::trail::{End, InodeCopy, Origin};
+use crate::trees::is_tree_block;
+
+/// A name in a block of a directory.
+#[derive(Clone, Debug)]
+pub(crate) struct OldEntry {
+    pub(crate) parent: InodeNumber,
+    pub(crate) entry: Entry,
+}
+
+/// What was found in free space, but for inodes.
+#[derive(Debug, Default)]
+pub(crate) struct Remains {
+    /// Names in blocks of removed directories.
+    pub(crate) entries: Vec<OldEntry>,
+    /// Names in leaves of attributes, by the inode that they belong to.
+    pub(crate) names: FxHashMap<InodeNumber, Vec<Name>>,
+    /// Leaves of maps by their inode, with their places in time.
+    pub(crate) leaves: FxHashMap<InodeNumber, Vec<(Lsn, Vec<Extent>)>>,
+    /// Blocks that hold metadata of this volume, in ascending order.
+    pub(crate) metadata: Vec<FsBlock>,
+    /// Sectors that could not be read.
+    pub(crate) unreadable: u64,
+}
+
+/// An inode among the remains.
+pub(crate) enum OldInode {
+    /// As it was in use.
+    Used(InodeCopy),
+    /// As it was after its removal.
+    Freed(FileId, End),
+}
+
+/// Reads all free space.
+pub(crate) fn read(
+    disk: &Disk,
+    space: &FreeSpace,
+    progress: &mut Progress<'_>,
+    mut visit: impl FnMut(InodeNumber, OldInode),
+) -> Remains {
+    let geometry = &disk.geometry;
+    let mut remains = Remains::default();
+    let unit = u64::from(geometry.sectors_per_block());
+    let block_size = geometry.block_size();
+    read_in_order(&disk.present, space.sectors(disk), unit, |sector, piece| {
+        let Ok(piece) = piece else {
+            remains.unreadable += unit;
+            return;
+        };
+        progress.read(piece.len() as u64);
+        for (index, block) in piece.chunks_exact(block_size).enumerate() {
+            let at = sector.0 + index as u64 * unit;
+            let rest = &piece[index * block_size..];
+            remains.block(disk, at, block, rest, &mut visit);
+        }
+    });
+    remains.metadata.sort_unstable();
+    remains
+}
+
+impl Remains {
+    fn block(
+        &mut self,
+        disk: &Disk,
+        sector: u64,
+        block: &[u8],
+        rest: &[u8],
+        visit: &mut impl FnMut(InodeNumber, OldInode),
+    ) {
+        let geometry = &disk.geometry;
+        let Some((ag, agblock)) = place(disk, sector) else { return };
+        let fs_block = geometry.fs_block(ag, agblock);
+        if bytes::be16(block, 0) == INODE_MAGIC {
+            if self.inodes(disk, ag, agblock, block, visit) {
+                self.metadata.push(fs_block);
+            }
+        } else if let Some(kind) = directory::kind(geometry, block) {
+            self.directory(disk, sector, kind, rest);
+        } else if let Some(header) = header(disk, block) {
+            let sound = header.1.verify(block, Sector(sector), &geometry.meta_uuid, block.len());
+            if sound.is_ok() {
+                self.metadata.push(fs_block);
+                self.owned(disk, sector, header.0, &header.1, block);
+            }
+        }
+    }
+
+    /// Takes the inodes of a block; whether there were any.
+    fn inodes(
+        &mut self,
+        disk: &Disk,
+        ag: AgNumber,
+        block: AgBlock,
+        content: &[u8],
+        visit: &mut impl FnMut(InodeNumber, OldInode),
+    ) -> bool {
+        let geometry = &disk.geometry;
+        let mut any = false;
+        for (index, bytes) in content.chunks_exact(geometry.inode_size()).enumerate() {
+            let agino = u64::from(block.0) << geometry.inodes_per_block_log() | index as u64;
+            let Ok(agino) = u32::try_from(agino) else { return any };
+            let number = geometry.inode_number(ag, AgInode(agino));
+            // Without checksums nothing tells inodes from data that look like some.
+            let Some(core) = decode(disk, number, bytes).filter(|_| geometry.features.crc) else {
+                continue;
+            };
+            any = true;
+            if core.mode != 0 {
+                visit(number, OldInode::Used(in_place(disk, core, bytes)));
+            } else if let Some(end) = end(disk, core, bytes) {
+                let generation = end.core.generation.wrapping_sub(1);
+                visit(number, OldInode::Freed(FileId { number, generation }, end));
+            }
+        }
+        any
+    }
+
+    fn directory(&mut self, disk: &Disk, sector: u64, kind: BufferKind, rest: &[u8]) {
+        let geometry = &disk.geometry;
+        let size = geometry.dir_block_size();
+        let elsewhere;
+        let block = if let Some(block) = rest.get(..size) {
+            block
+        } else {
+            let Ok(read) = read_buffer(disk.present.as_ref(), Sector(sector), size) else { return };
+            elsewhere = read;
+            &elsewhere
+        };
+        if !directory::is_sound(geometry, block, kind, sector) {
+            return;
+        }
+        if geometry.features.crc {
+            for part in (0..size as u64 / 512).step_by(geometry.sectors_per_block() as usize) {
+                if let Some((ag, at)) = place(disk, sector + part) {
+                    self.metadata.push(geometry.fs_block(ag, at));
+                }
+            }
+        }
+        let Some(parent) = directory::owner(geometry, block, kind) else { return };
+        let found = directory::of_block(geometry, block, kind);
+        self.entries.extend(found.entries.into_iter().map(|entry| OldEntry { parent, entry }));
+    }
+
+    /// Takes a block that belongs to an inode.
+    fn owned(
+        &mut self,
+        disk: &Disk,
+        sector: u64,
+        kind: BufferKind,
+        header: &Header,
+        block: &[u8],
+    ) {
+        let geometry = &disk.geometry;
+        let Some(owner) = header.owner(block).map(InodeNumber) else { return };
+        match kind {
+            BufferKind::AttrLeaf if verify_attr_leaf(block, geometry).is_ok() => {
+                let names = names::of_leaf(geometry, block);
+                if !names.is_empty() {
+                    self.names.entry(owner).or_default().extend(names);
+                }
+            }
+            BufferKind::Tree(TreeKind::Bmbt)
+                if is_tree_block(geometry, block, TreeKind::Bmbt, 0, sector).is_ok() =>
+            {
+                let layout = HeaderLayout::new(TreeKind::Bmbt, true);
+                let count = usize::from(HeaderLayout::numrecs(block));
+                let records = block[layout.header_len()..].chunks_exact(Extent::LEN).take(count);
+                let extents: Vec<_> = records.map(Extent::decode).collect();
+                let lsn = header.lsn(block).unwrap_or_default();
+                self.leaves.entry(owner).or_default().push((lsn, extents));
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether metadata was written over a block.
+    pub(crate) fn is_metadata(&self, range: std::ops::Range<u64>) -> Vec<u64> {
+        let first = self.metadata.partition_point(|block| block.0 < range.start);
+        let inside = self.metadata[first..].iter().take_while(|block| block.0 < range.end);
+        inside.map(|block| block.0).collect()
+    }
+}
+
+/// The copy of an inode that lies in its place.
+pub(crate) fn in_place(disk: &Disk, core: InodeCore, bytes: &[u8]) -> InodeCopy {
+    let geometry = &disk.geometry;
+    let data = bytes.get(core.data_fork(geometry)).map(Into::into);
+    let is_local = core.forkoff > 0
+        && core.attr_format == undercroft_xfs_format::ForkFormat::Local;
+    let attr = bytes.get(core.attr_fork(geometry)).filter(|_| is_local).map(Into::into);
+    InodeCopy { lsn: core.lsn, origin: Origin::Chunk, core, data, attr }
+}
+
+/// The group and the block of a sector.
+fn place(disk: &Disk, sector: u64) -> Option<(AgNumber, AgBlock)> {
+    let geometry = &disk.geometry;
+    let block = sector >> (geometry.block_log - 9);
+    let ag = u32::try_from(block / u64::from(geometry.ag_blocks)).ok()?;
+    Some((AgNumber(ag), AgBlock((block % u64::from(geometry.ag_blocks)) as u32)))
+}
+
+/// The header that a block seems to have, by its magic number.
+fn header(disk: &Disk, block: &[u8]) -> Option<(BufferKind, Header)> {
+    if !disk.geometry.features.crc {
+        return None;
+    }
+    let kind = match (bytes::be32(block, 0), bytes::be16(block, 8)) {
+        (_, 0x3bee) => BufferKind::AttrLeaf,
+        (_, 0x3ebe) => BufferKind::DaNode,
+        (_, 0x3df1) => BufferKind::DirLeaf1,
+        (_, 0x3dff) => BufferKind::DirLeafN,
+        (magic, _) => match &magic.to_be_bytes() {
+            b"XDF3" => BufferKind::DirFree,
+            b"XSLM" => BufferKind::Symlink,
+            b"XARM" => BufferKind::AttrRemote,
+            _ => BufferKind::Tree(tree(magic)?),
+        },
+    };
+    Header::of(kind).map(|header| (kind, header))
+}
+
+/// The tree of a magic number.
+fn tree(magic: u32) -> Option<TreeKind> {
+    let all = [
+        TreeKind::Bnobt,
+        TreeKind::Cntbt,
+        TreeKind::Inobt,
+        TreeKind::Finobt,
+        TreeKind::Rmapbt,
+        TreeKind::Refcountbt,
+        TreeKind::Bmbt,
+    ];
+    all.into_iter().find(|tree| tree.magic_v5() == magic)
+}

@@ -1,0 +1,107 @@
+//! All that the volume says, gathered in one pass over each place.
+
+use rustc_hash::FxHashMap;
+use undercroft_xfs_format::units::{InodeNumber, Lsn};
+use undercroft_xfs_format::{Extent, InodeFlags2};
+
+use crate::disk::Disk;
+use crate::error::RecoverError;
+use crate::file_id::FileId;
+use crate::journal::{self, Span};
+use crate::map;
+use crate::names;
+use crate::present::{self, Present};
+use crate::progress::{Progress, Step};
+use crate::remains::{self, OldInode, Remains};
+use crate::space::FreeSpace;
+use crate::trail::{Fork, InodeCopy, Trail};
+
+/// What is known of all files that are not there any more.
+#[derive(Debug)]
+pub(super) struct Evidence {
+    pub(super) present: Present,
+    pub(super) space: FreeSpace,
+    pub(super) remains: Remains,
+    pub(super) trails: FxHashMap<FileId, Trail>,
+    /// Extents that files which are still there had at a time, by the journal.
+    pub(super) had: Vec<(Extent, Lsn)>,
+    pub(super) journal: Option<Span>,
+}
+
+impl Evidence {
+    pub(super) fn gather(disk: &Disk, progress: &mut Progress<'_>) -> Result<Self, RecoverError> {
+        let mut trails: FxHashMap<FileId, Trail> = FxHashMap::default();
+        progress.begin(Step::Inodes, 0);
+        let present = present::read(disk, progress, |file, end| {
+            trails.entry(file).or_default().set_end(end);
+        })?;
+        let space = FreeSpace::read(disk)?;
+        let mut had = Vec::new();
+        let journal = journal::read(disk, progress, |number, copy| {
+            take(disk, &present, number, copy, &mut trails, &mut had);
+        });
+        let sectors = space.sectors(disk).iter().map(|range| range.end - range.start).sum::<u64>();
+        progress.begin(Step::FreeSpace, sectors * 512);
+        let remains = remains::read(disk, &space, progress, |number, inode| match inode {
+            OldInode::Freed(file, end) if !present.has(file) => {
+                trails.entry(file).or_default().set_end(end);
+            }
+            OldInode::Used(copy) => {
+                take(disk, &present, number, copy, &mut trails, &mut had);
+            }
+            OldInode::Freed(..) => {}
+        });
+        trails.retain(|file, trail| is_of_interest(disk, &present, *file, trail));
+        Ok(Self { present, space, remains, trails, had, journal })
+    }
+}
+
+/// Takes a copy of an inode: a part of the trail of a file that is gone, or what one that is there
+/// had before.
+fn take(
+    disk: &Disk,
+    present: &Present,
+    number: InodeNumber,
+    copy: InodeCopy,
+    trails: &mut FxHashMap<FileId, Trail>,
+    had: &mut Vec<(Extent, Lsn)>,
+) {
+    let geometry = &disk.geometry;
+    if copy.core.mode == 0 {
+        let generation = copy.core.generation.wrapping_sub(1);
+        let (lsn, time) = (copy.lsn, copy.core.ctime);
+        let end = crate::trail::End { lsn, time, core: copy.core, literal: None };
+        let trail = trails.entry(FileId { number, generation }).or_default();
+        // The copy in its place is the same, or a later one of a number that was freed twice.
+        if trail.end.as_ref().is_none_or(|known| known.lsn.0 <= lsn.0) {
+            trail.set_end(end);
+        }
+        return;
+    }
+    let file = FileId { number, generation: copy.core.generation };
+    if !present.has(file) {
+        let has_name = |fork: &[u8]| !names::of_shortform(geometry, fork).is_empty();
+        trails.entry(file).or_default().add(copy, has_name);
+        return;
+    }
+    let Some(bytes) = copy.data else { return };
+    let fork = Fork { format: copy.core.data_format, extents: copy.core.data_extents, bytes };
+    // Blocks of its tree are those of today.
+    if fork.format == undercroft_xfs_format::ForkFormat::Extents
+        && let Some(map) = map::of_fork(disk, number, &fork)
+    {
+        had.extend(map.extents.into_iter().map(|extent| (extent, copy.lsn)));
+    }
+}
+
+/// Whether a trail is that of a file of people.
+fn is_of_interest(disk: &Disk, present: &Present, file: FileId, trail: &Trail) -> bool {
+    let core = trail.core.as_ref().map(|seen| &seen.value);
+    let core = core.or(trail.end.as_ref().map(|end| &end.core));
+    let is_metadata = |core: &undercroft_xfs_format::InodeCore| {
+        core.metatype != 0 || core.flags2.contains(InodeFlags2::METADATA)
+    };
+    !present.has(file)
+        && file.number != disk.geometry.root_inode
+        && core.is_some_and(|core| !is_metadata(core))
+}

@@ -1,0 +1,219 @@
+//! What of each file is left: by free space, by claims of other files, by metadata in its blocks.
+
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+use undercroft_xfs_format::units::{FsBlock, InodeNumber};
+use undercroft_xfs_format::{Extent, FileType, InodeFlags2, Timestamp};
+
+use super::evidence::Evidence;
+use super::file::{Content, Loss, RemovedFile, SizeFrom, State};
+use crate::claims::{Claim, Life, Owners};
+use crate::disk::Disk;
+use crate::map::{self, Map};
+use crate::present::decode;
+use crate::trail::Fork;
+
+/// Gives each file its state.
+pub(super) fn judge(disk: &Disk, evidence: &Evidence, files: &mut [RemovedFile]) {
+    let mut claims: Vec<Claim> = Vec::new();
+    for (index, file) in files.iter().enumerate() {
+        claims.extend(own_claims(file, index));
+    }
+    let own = claims.len();
+    let present = files.len();
+    claims.extend(evidence.had.iter().map(|(extent, lsn)| Claim {
+        blocks: blocks(extent),
+        offset: extent.offset.0,
+        lsn: lsn.0,
+        file: present,
+        life: None,
+    }));
+    let owners = Owners::new(claims.clone());
+    let mut lost: FxHashMap<usize, Vec<Claimed>> = FxHashMap::default();
+    let mut clones = Clones::new(disk, evidence);
+    for claim in &claims[..own] {
+        let claimed = Claimed {
+            claim: claim.clone(),
+            lost: owners.lost(claim),
+            used: evidence.space.used_in(claim.blocks.clone()),
+        };
+        lost.entry(claim.file).or_default().push(claimed);
+    }
+    for (index, file) in files.iter_mut().enumerate() {
+        let claimed = lost.remove(&index).unwrap_or_default();
+        file.state = state(disk, evidence, file, &claimed, &mut clones);
+    }
+}
+
+/// A claim, with what of it is lost.
+struct Claimed {
+    claim: Claim,
+    /// To other files that are gone, or that had them in between.
+    lost: Vec<Range<u64>>,
+    /// Blocks that are in use now.
+    used: Vec<Range<u64>>,
+}
+
+fn blocks(extent: &Extent) -> Range<u64> {
+    extent.start.0..block_behind(extent)
+}
+
+/// The block behind the last of an extent.
+fn block_behind(extent: &Extent) -> u64 {
+    extent.start.0 + u64::from(extent.len)
+}
+
+fn own_claims(file: &RemovedFile, index: usize) -> Vec<Claim> {
+    let Content::Map(map) = &file.content else { return Vec::new() };
+    let life = file.is_reflinked.then(|| Life {
+        changed: later(file.crtime, file.mtime),
+        ended: file.removed_at,
+    });
+    let written = map.extents.iter().filter(|extent| !extent.unwritten);
+    let claim = |extent: &Extent| Claim {
+        blocks: blocks(extent),
+        offset: extent.offset.0,
+        lsn: file.last_seen,
+        file: index,
+        life,
+    };
+    written.map(claim).collect()
+}
+
+fn later(one: Timestamp, other: Timestamp) -> Timestamp {
+    let key = |time: Timestamp| (time.seconds, time.nanoseconds);
+    if key(one) >= key(other) { one } else { other }
+}
+
+fn state(
+    disk: &Disk,
+    evidence: &Evidence,
+    file: &RemovedFile,
+    claimed: &[Claimed],
+    clones: &mut Clones<'_>,
+) -> State {
+    let map = match (&file.content, file.kind) {
+        (Content::Map(map), _) => map,
+        (Content::Bytes(_), _) if file.size_from == SizeFrom::Blocks => return State::Unsized,
+        (Content::Bytes(_) | Content::Device(_), _) => return State::Whole,
+        // They have no content, and a directory that was removed was empty.
+        (Content::None, Some(FileType::Directory | FileType::Fifo | FileType::Socket)) => {
+            return State::Whole;
+        }
+        (Content::None, Some(FileType::Regular)) if file.size == 0 && !file.is_guessed => {
+            return State::Whole;
+        }
+        (Content::None, _) => return State::Lost,
+    };
+    if file.kind == Some(FileType::Directory) {
+        return State::Whole;
+    }
+    let mut is_shared = false;
+    let mut lost: Vec<Range<u64>> = map.missing.clone();
+    for Claimed { claim, lost: others, used } in claimed {
+        let (others_lost, in_use) = (others.clone(), used.clone());
+        let kept = |part: &Range<u64>| clones.is_clone(file, claim, part);
+        let (shared, gone): (Vec<_>, Vec<_>) = in_use.into_iter().partition(kept);
+        is_shared |= !shared.is_empty();
+        let over = evidence.remains.is_metadata(claim.blocks.clone());
+        let over = over.into_iter().map(|block| block..block + 1);
+        let all = others_lost.into_iter().chain(gone).chain(over);
+        lost.extend(all.map(|part| {
+            let start = part.start - claim.blocks.start + claim.offset;
+            start..start + (part.end - part.start)
+        }));
+    }
+    let losses = losses(disk, map, file, lost);
+    match (losses.is_empty(), file.is_guessed) {
+        (false, _) => State::Partly(losses),
+        (true, true) => State::Unsized,
+        (true, false) if is_shared => State::Shared,
+        (true, false) => State::Whole,
+    }
+}
+
+/// Blocks of a file as bytes of it, in order, each once; what lies behind its end is no loss.
+fn losses(disk: &Disk, map: &Map, file: &RemovedFile, mut lost: Vec<Range<u64>>) -> Vec<Loss> {
+    let log = disk.geometry.block_log;
+    let size = if file.is_guessed { map.end() << log } else { file.size };
+    lost.sort_unstable_by_key(|range| range.start);
+    let mut out: Vec<Loss> = Vec::new();
+    for range in lost {
+        let start = range.start.saturating_mul(1 << log).min(size);
+        let end = range.end.saturating_mul(1 << log).min(size);
+        if start >= end {
+            continue;
+        }
+        match out.last_mut() {
+            Some(last) if last.bytes.end >= start => last.bytes.end = last.bytes.end.max(end),
+            _ => out.push(Loss { bytes: start..end }),
+        }
+    }
+    out
+}
+
+/// Files that are there and may share blocks, read when one is asked for.
+struct Clones<'d> {
+    disk: &'d Disk,
+    evidence: &'d Evidence,
+    extents: Option<Vec<(Extent, Life)>>,
+}
+
+impl<'d> Clones<'d> {
+    const fn new(disk: &'d Disk, evidence: &'d Evidence) -> Self {
+        Self { disk, evidence, extents: None }
+    }
+
+    /// Whether a file that is there has these blocks at the same place as the removed one, and was
+    /// neither made nor changed since that was removed.
+    fn is_clone(&mut self, file: &RemovedFile, claim: &Claim, part: &Range<u64>) -> bool {
+        let Some(life) = claim.life.filter(|life| life.ended.is_some() && !file.is_guessed) else {
+            return false;
+        };
+        let (disk, evidence) = (self.disk, self.evidence);
+        let extents = self.extents.get_or_insert_with(|| shared_extents(disk, evidence));
+        let offset = part.start - claim.blocks.start + claim.offset;
+        // Extents of clones may be cut otherwise: the part is looked for block by block of them.
+        let mut at = part.start;
+        while at < part.end {
+            let behind = extents.partition_point(|(extent, _)| extent.start.0 <= at);
+            let mut before = extents[..behind].iter().rev().take(64);
+            let found = before.find(|(extent, other)| {
+                let is_there = block_behind(extent) > at;
+                let same = extent.offset.0.wrapping_sub(extent.start.0)
+                    == offset.wrapping_sub(part.start);
+                is_there && same && life.meets(other)
+            });
+            let Some((extent, _)) = found else { return false };
+            at = block_behind(extent);
+        }
+        true
+    }
+}
+
+/// The extents of all files that are there and may share blocks, by their first block.
+fn shared_extents(disk: &Disk, evidence: &Evidence) -> Vec<(Extent, Life)> {
+    let mut extents = Vec::new();
+    for number in &evidence.present.reflinked {
+        extents.extend(extents_of(disk, *number).unwrap_or_default());
+    }
+    extents.sort_unstable_by_key(|(extent, _)| FsBlock(extent.start.0));
+    extents
+}
+
+fn extents_of(disk: &Disk, number: InodeNumber) -> Option<Vec<(Extent, Life)>> {
+    let bytes = disk.inode(number).ok()??;
+    let core = decode(disk, number, &bytes)?;
+    if !core.flags2.contains(InodeFlags2::REFLINK) {
+        return None;
+    }
+    let life = Life { changed: later(core.crtime, core.mtime), ended: None };
+    let fork = Fork {
+        format: core.data_format,
+        extents: core.data_extents,
+        bytes: bytes.get(core.data_fork(&disk.geometry))?.into(),
+    };
+    let map = map::of_fork(disk, number, &fork)?;
+    Some(map.extents.into_iter().map(|extent| (extent, life)).collect())
+}

@@ -1,0 +1,80 @@
+//! Which blocks are free now.
+
+use std::ops::Range;
+
+use undercroft_xfs_format::units::{AgNumber, FsBlock};
+
+use crate::disk::Disk;
+use crate::error::RecoverError;
+use crate::trees;
+
+/// The free extents of all groups.
+#[derive(Debug, Default)]
+pub(crate) struct FreeSpace {
+    /// Ranges of [`FsBlock`]s in ascending order.
+    extents: Vec<Range<u64>>,
+}
+
+impl FreeSpace {
+    pub(crate) fn read(disk: &Disk) -> Result<Self, RecoverError> {
+        let geometry = &disk.geometry;
+        let mut extents = Vec::new();
+        for ag in (0..geometry.ag_count).map(AgNumber) {
+            for extent in trees::free_extents(disk, ag)? {
+                let start = geometry.fs_block(ag, extent.start);
+                if geometry.valid_extent(start, u64::from(extent.len)) {
+                    extents.push(start.0..start.0 + u64::from(extent.len));
+                }
+            }
+        }
+        extents.sort_unstable_by_key(|range| range.start);
+        Ok(Self { extents })
+    }
+
+    /// The parts of a range of blocks that are in use.
+    pub(crate) fn used_in(&self, range: Range<u64>) -> Vec<Range<u64>> {
+        let mut used = Vec::new();
+        let mut at = range.start;
+        let first = self.extents.partition_point(|free| free.end <= range.start);
+        for free in self.extents[first..].iter().take_while(|free| free.start < range.end) {
+            if free.start > at {
+                used.push(at..free.start);
+            }
+            at = at.max(free.end);
+        }
+        if at < range.end {
+            used.push(at..range.end);
+        }
+        used
+    }
+
+    /// Whether a block is free.
+    pub(crate) fn is_free(&self, block: FsBlock) -> bool {
+        self.used_in(block.0..block.0 + 1).is_empty()
+    }
+
+    /// The sectors of all of it.
+    pub(crate) fn sectors(&self, disk: &Disk) -> Vec<Range<u64>> {
+        let log = disk.geometry.block_log - 9;
+        let sectors = self.extents.iter().map(|free| {
+            let start = disk.geometry.sector(FsBlock(free.start)).0;
+            start..start + ((free.end - free.start) << log)
+        });
+        sectors.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_cut_by_what_is_free() {
+        let space = FreeSpace { extents: vec![10..20, 30..40] };
+        assert_eq!(space.used_in(12..20), []);
+        assert_eq!(space.used_in(5..35), [5..10, 20..30]);
+        assert_eq!(space.used_in(19..21), [20..21]);
+        assert_eq!(space.used_in(40..41), [40..41]);
+        assert!(space.is_free(FsBlock(39)) && !space.is_free(FsBlock(20)));
+    }
+}

@@ -1,0 +1,144 @@
+//! The trees of the groups of a sound volume, read leaf by leaf.
+
+use undercroft_xfs_format::units::{AgBlock, AgNumber};
+use undercroft_xfs_format::{
+    Agf, Agi, AllocRecord, BufferKind, Geometry, Header, HeaderLayout, InodeChunkRecord,
+    MAX_TREE_HEIGHT, TreeKind, TreeRoot, bytes, checksum,
+};
+
+use crate::disk::Disk;
+use crate::error::RecoverError;
+
+/// The chunks of inodes of a group, in ascending order.
+pub(crate) fn inode_chunks(
+    disk: &Disk,
+    ag: AgNumber,
+) -> Result<Vec<InodeChunkRecord>, RecoverError> {
+    let header = header(disk, ag, BufferKind::Agi)?;
+    let agi = Agi::decode(&header, &disk.geometry);
+    let sparse = disk.geometry.features.sparse_inodes();
+    let mut chunks = Vec::new();
+    leaves(disk, ag, TreeKind::Inobt, agi.inobt, |record| {
+        chunks.push(InodeChunkRecord::decode(record, sparse));
+    })?;
+    Ok(chunks)
+}
+
+/// The free extents of a group, in ascending order.
+pub(crate) fn free_extents(disk: &Disk, ag: AgNumber) -> Result<Vec<AllocRecord>, RecoverError> {
+    let header = header(disk, ag, BufferKind::Agf)?;
+    let agf = Agf::decode(&header, &disk.geometry);
+    let mut extents = Vec::new();
+    leaves(disk, ag, TreeKind::Bnobt, agf.bnobt, |record| {
+        extents.push(AllocRecord::decode(record));
+    })?;
+    Ok(extents)
+}
+
+fn header(disk: &Disk, ag: AgNumber, kind: BufferKind) -> Result<Vec<u8>, RecoverError> {
+    let geometry = &disk.geometry;
+    let sector =
+        geometry.header_sector(ag, if kind == BufferKind::Agf { 1 } else { 2 });
+    let bytes = undercroft_block::read_buffer(
+        disk.present.as_ref(),
+        sector,
+        geometry.sector_size(),
+    )?;
+    let verified = match kind {
+        BufferKind::Agf => Agf::verify(&bytes, geometry, ag),
+        _ => Agi::verify(&bytes, geometry, ag),
+    };
+    let defect = |what: String| RecoverError::Tree { tree: kind.name(), group: ag.0, block: 0, what };
+    verified.map_err(|error| defect(error.to_string()))?;
+    if let Some(header) = Header::of(kind).filter(|_| geometry.features.crc)
+        && !header.checksum_matches(&bytes, geometry.block_size())
+    {
+        return Err(defect("checksum is wrong".into()));
+    }
+    Ok(bytes.to_vec())
+}
+
+/// Hands over the records of a tree. A tree has as many blocks as its group at most, so one whose
+/// blocks point in circles ends.
+fn leaves(
+    disk: &Disk,
+    ag: AgNumber,
+    tree: TreeKind,
+    root: TreeRoot,
+    mut visit: impl FnMut(&[u8]),
+) -> Result<(), RecoverError> {
+    let geometry = &disk.geometry;
+    let layout = HeaderLayout::new(tree, geometry.features.crc);
+    let record = if tree == TreeKind::Bnobt { AllocRecord::LEN } else { InodeChunkRecord::LEN };
+    let (_, node_max) =
+        undercroft_xfs_format::block_capacity(tree, layout, geometry.block_size());
+    let levels = root.levels.min(u32::from(MAX_TREE_HEIGHT));
+    let mut block = root.block;
+    for level in (1..levels).rev() {
+        let node = tree_block(disk, ag, block, tree, level as u16)?;
+        let key = if tree == TreeKind::Bnobt { 8 } else { 4 };
+        block = AgBlock(bytes::be32(&node, layout.header_len() + node_max * key));
+    }
+    for _ in 0..geometry.ag_length(ag) {
+        let leaf = tree_block(disk, ag, block, tree, 0)?;
+        let count = usize::from(HeaderLayout::numrecs(&leaf));
+        leaf[layout.header_len()..].chunks_exact(record).take(count).for_each(&mut visit);
+        block = AgBlock(bytes::be32(&leaf, layout.right()));
+        if block.is_null() {
+            return Ok(());
+        }
+    }
+    Err(defect(ag, block, tree, "leaves that go in a circle".into()))
+}
+
+fn defect(ag: AgNumber, block: AgBlock, tree: TreeKind, what: String) -> RecoverError {
+    RecoverError::Tree { tree: tree.name(), group: ag.0, block: block.0, what }
+}
+
+fn tree_block(
+    disk: &Disk,
+    ag: AgNumber,
+    block: AgBlock,
+    tree: TreeKind,
+    level: u16,
+) -> Result<undercroft_block::Buffer, RecoverError> {
+    let geometry = &disk.geometry;
+    if block.0 >= geometry.ag_length(ag) {
+        return Err(defect(ag, block, tree, "it lies outside of the group".into()));
+    }
+    let bytes = disk.blocks(geometry.fs_block(ag, block), 1)?;
+    let sound = is_tree_block(geometry, &bytes, tree, level, geometry.ag_sector(ag, block).0);
+    sound.map_err(|what| defect(ag, block, tree, what))?;
+    Ok(bytes)
+}
+
+/// Checks a block of a tree at a level.
+pub(crate) fn is_tree_block(
+    geometry: &Geometry,
+    bytes: &[u8],
+    tree: TreeKind,
+    level: u16,
+    sector: u64,
+) -> Result<(), String> {
+    let layout = HeaderLayout::new(tree, geometry.features.crc);
+    if let Some(stamps) = layout.stamps() {
+        checksum::verify(bytes, stamps.crc).map_err(|error| error.to_string())?;
+        if layout.blkno(bytes) != Some(sector) {
+            return Err("it says that it lives elsewhere".into());
+        }
+        if bytes[stamps.uuid..stamps.uuid + 16] != geometry.meta_uuid.as_bytes()[..] {
+            return Err("it belongs to another volume".into());
+        }
+    }
+    if Some(HeaderLayout::magic(bytes)) != layout.magic_of(tree) {
+        return Err(format!("magic is {:#010x}", HeaderLayout::magic(bytes)));
+    }
+    let (leaf_max, node_max) =
+        undercroft_xfs_format::block_capacity(tree, layout, geometry.block_size());
+    let max = if level == 0 { leaf_max } else { node_max };
+    let count = HeaderLayout::numrecs(bytes);
+    if HeaderLayout::level(bytes) != level || usize::from(count) > max {
+        return Err(format!("level {} with {count} records", HeaderLayout::level(bytes)));
+    }
+    Ok(())
+}
