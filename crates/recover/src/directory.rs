@@ -1,9 +1,9 @@
 //! Entries of directories: those in use, and those that were removed and are still legible.
 
 use undercroft_xfs_format::bytes::{be16, be32, be64};
-use undercroft_xfs_format::units::InodeNumber;
+use undercroft_xfs_format::units::{InodeNumber, Lsn};
 use undercroft_xfs_format::{
-    BufferKind, EntryType, Geometry, Header, dir_block, dir_data, dir_shortform,
+    BufferKind, EntryType, FileType, Geometry, Header, dir_block, dir_data, dir_shortform,
 };
 use undercroft_xfs_format::dir_layout::{DATA_ALIGN, DirLayout};
 
@@ -20,6 +20,35 @@ pub(crate) struct Entry {
     pub(crate) is_removed: bool,
     /// Only the lower half of the number is there.
     pub(crate) is_half: bool,
+}
+
+impl Entry {
+    /// Whether it says that the file is of another kind.
+    pub(crate) fn is_not(&self, kind: FileType) -> bool {
+        let own = match self.kind {
+            EntryType::Regular => FileType::Regular,
+            EntryType::Directory => FileType::Directory,
+            EntryType::CharDevice => FileType::Character,
+            EntryType::BlockDevice => FileType::Block,
+            EntryType::Fifo => FileType::Fifo,
+            EntryType::Socket => FileType::Socket,
+            EntryType::Symlink => FileType::Symlink,
+            EntryType::Unknown | EntryType::Whiteout => return false,
+        };
+        own != kind
+    }
+}
+
+/// An entry that a directory had.
+#[derive(Clone, Debug)]
+pub(crate) struct OldEntry {
+    /// The directory.
+    pub(crate) parent: InodeNumber,
+    /// Its generation, where that is known.
+    pub(crate) generation: Option<u32>,
+    /// When it had it; 0 where nothing says so.
+    pub(crate) lsn: Lsn,
+    pub(crate) entry: Entry,
 }
 
 /// What a block of a directory says.
@@ -116,6 +145,16 @@ fn removed(block: &[u8], layout: DirLayout, region: std::ops::Range<usize>, to: 
         to.push(entry);
         at += len;
     }
+}
+
+/// The entry at a place, in use, whose own mark says that it is there.
+pub(crate) fn whole_entry_at(block: &[u8], layout: DirLayout, at: usize) -> Option<Entry> {
+    if at < layout.data_start() || at + 2 * DATA_ALIGN > block.len() {
+        return None;
+    }
+    let (entry, len) = removed_at(block, layout, at, block.len())?;
+    let is_marked = usize::from(be16(block, at + len - 2)) == at;
+    (is_marked && !entry.is_half).then_some(Entry { is_removed: false, ..entry })
 }
 
 fn removed_at(

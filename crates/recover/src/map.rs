@@ -24,11 +24,6 @@ pub(crate) struct Map {
 }
 
 impl Map {
-    /// Blocks of data.
-    pub(crate) fn blocks(&self) -> u64 {
-        self.extents.iter().map(|extent| u64::from(extent.len)).sum()
-    }
-
     /// The block of the file behind the last extent.
     pub(crate) fn end(&self) -> u64 {
         self.extents.last().map_or(0, |extent| extent.end().0)

@@ -6,7 +6,7 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 use undercroft_block::BlockError;
 use undercroft_xfs_format::units::{AgBlock, AgInode, AgNumber, InodeNumber, Lsn};
-use undercroft_xfs_format::{InodeChunkRecord, InodeCore, InodeFlags2, inode_crc_matches};
+use undercroft_xfs_format::{FileType, InodeChunkRecord, InodeCore, InodeFlags2, inode_crc_matches};
 
 use crate::disk::Disk;
 use crate::error::RecoverError;
@@ -32,6 +32,9 @@ pub(crate) struct Present {
     chunks: FxHashMap<u64, Chunk>,
     /// Inodes that could not be read, or whose checksum is wrong.
     pub(crate) unreadable: u64,
+    /// Directories, where their removed entries are the names of files: on volumes without parent
+    /// pointers.
+    pub(crate) directories: Vec<InodeNumber>,
     /// Files that may share blocks.
     pub(crate) reflinked: Vec<InodeNumber>,
 }
@@ -137,6 +140,10 @@ fn take(
     };
     if !is_free && core.mode != 0 {
         present.insert(number, core.generation);
+        let is_directory = core.file_type() == Some(FileType::Directory);
+        if is_directory && !disk.geometry.features.parent_pointers() {
+            present.directories.push(number);
+        }
         if core.flags2.contains(InodeFlags2::REFLINK) {
             present.reflinked.push(number);
         }

@@ -9,7 +9,7 @@ use undercroft_xfs_format::{
     verify_attr_leaf,
 };
 
-use crate::directory::{self, Entry};
+use crate::directory::{self, OldEntry};
 use crate::disk::Disk;
 use crate::file_id::FileId;
 use crate::names::{self, Name};
@@ -19,13 +19,6 @@ use crate::space::FreeSpace;
 use crate::stream::read_in_order;
 use crate::trail::{End, InodeCopy, Origin};
 use crate::trees::is_tree_block;
-
-/// A name in a block of a directory.
-#[derive(Clone, Debug)]
-pub(crate) struct OldEntry {
-    pub(crate) parent: InodeNumber,
-    pub(crate) entry: Entry,
-}
 
 /// What was found in free space, but for inodes.
 #[derive(Debug, Default)]
@@ -157,7 +150,9 @@ impl Remains {
         }
         let Some(parent) = directory::owner(geometry, block, kind) else { return };
         let found = directory::of_block(geometry, block, kind);
-        self.entries.extend(found.entries.into_iter().map(|entry| OldEntry { parent, entry }));
+        let lsn = Header::of(kind).and_then(|header| header.lsn(block)).unwrap_or_default();
+        let old = |entry| OldEntry { parent, generation: None, lsn, entry };
+        self.entries.extend(found.entries.into_iter().map(old));
     }
 
     /// Takes a block that belongs to an inode.

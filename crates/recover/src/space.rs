@@ -48,11 +48,6 @@ impl FreeSpace {
         used
     }
 
-    /// Whether a block is free.
-    pub(crate) fn is_free(&self, block: FsBlock) -> bool {
-        self.used_in(block.0..block.0 + 1).is_empty()
-    }
-
     /// The sectors of all of it.
     pub(crate) fn sectors(&self, disk: &Disk) -> Vec<Range<u64>> {
         let log = disk.geometry.block_log - 9;
@@ -75,6 +70,5 @@ mod tests {
         assert_eq!(space.used_in(5..35), [5..10, 20..30]);
         assert_eq!(space.used_in(19..21), [20..21]);
         assert_eq!(space.used_in(40..41), [40..41]);
-        assert!(space.is_free(FsBlock(39)) && !space.is_free(FsBlock(20)));
     }
 }

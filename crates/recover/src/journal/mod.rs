@@ -3,6 +3,7 @@
 //! A record is found by its header anywhere in the journal, and ordered by its position in time. A
 //! record that was overwritten in part ends what goes on in it.
 
+mod directories;
 mod records;
 mod transactions;
 
@@ -11,9 +12,11 @@ use undercroft_xfs_format::{
     Geometry, InodeCore, InodeItem, InodeItemFields, LogItemKind, core_from_log, root_from_log,
 };
 
+use crate::directory::OldEntry;
 use crate::disk::Disk;
 use crate::progress::Progress;
 use crate::trail::{InodeCopy, Origin};
+use directories::Directories;
 use transactions::Transactions;
 
 /// The part of time that the journal covers.
@@ -25,40 +28,57 @@ pub struct Span {
     pub newest: Lsn,
 }
 
-/// Reads all of the journal and hands over each copy of an inode in it, in the order of time.
+/// What the journal tells of.
+pub(crate) enum Told {
+    /// A copy of an inode.
+    Inode(InodeNumber, InodeCopy),
+    /// An entry in a block of a directory.
+    Entry(OldEntry),
+}
+
+/// Reads all of the journal and hands over each copy of an inode in it, in the order of time; and
+/// entries of directories, where files do not say their names themselves.
 pub(crate) fn read(
     disk: &Disk,
     progress: &mut Progress<'_>,
-    mut visit: impl FnMut(InodeNumber, InodeCopy),
+    mut visit: impl FnMut(Told),
 ) -> Option<Span> {
     let mut span: Option<Span> = None;
+    let mut directories = Directories::default();
     let mut transactions = Transactions::default();
     records::read(disk, progress, |record| {
         let lsn = record.lsn;
         span = Some(Span { oldest: span.map_or(lsn, |span| span.oldest), newest: lsn });
         transactions.add(record, |lsn, regions| {
-            inodes(&disk.geometry, lsn, regions, &mut visit);
+            items(&disk.geometry, lsn, regions, &mut directories, &mut visit);
         });
     });
     span
 }
 
-/// The inodes among the items of a transaction.
-fn inodes(
+/// The items of a transaction.
+fn items(
     geometry: &Geometry,
     lsn: Lsn,
     regions: &[Vec<u8>],
-    visit: &mut impl FnMut(InodeNumber, InodeCopy),
+    directories: &mut Directories,
+    visit: &mut impl FnMut(Told),
 ) {
     let mut at = 0;
     while let Some(first) = regions.get(at) {
         let Ok((kind, count)) = LogItemKind::decode(first) else { return };
         let item = &regions[at..regions.len().min(at + count)];
         at += count.max(1);
-        if kind == LogItemKind::Inode
-            && let Some((number, copy)) = inode(geometry, lsn, item)
-        {
-            visit(number, copy);
+        match kind {
+            LogItemKind::Inode => {
+                if let Some((number, copy)) = inode(geometry, lsn, item) {
+                    visit(Told::Inode(number, copy));
+                }
+            }
+            LogItemKind::Buffer if !geometry.features.parent_pointers() => {
+                directories.add(geometry, lsn, item, &mut |entry| visit(Told::Entry(entry)));
+            }
+            _ => {}
         }
     }
 }

@@ -2,12 +2,14 @@
 
 use rustc_hash::FxHashMap;
 use undercroft_xfs_format::units::{InodeNumber, Lsn};
-use undercroft_xfs_format::{Extent, InodeFlags2};
+use undercroft_xfs_format::{Extent, FileType, ForkFormat, InodeFlags2};
 
+use crate::directory::{self, OldEntry};
 use crate::disk::Disk;
 use crate::error::RecoverError;
 use crate::file_id::FileId;
-use crate::journal::{self, Span};
+use crate::journal::{self, Span, Told};
+use crate::live;
 use crate::map;
 use crate::names;
 use crate::present::{self, Present};
@@ -25,6 +27,8 @@ pub(super) struct Evidence {
     pub(super) trails: FxHashMap<FileId, Trail>,
     /// Extents that files which are still there had at a time, by the journal.
     pub(super) had: Vec<(Extent, Lsn)>,
+    /// Entries that directories had.
+    pub(super) entries: Vec<OldEntry>,
     pub(super) journal: Option<Span>,
 }
 
@@ -37,12 +41,17 @@ impl Evidence {
         })?;
         let space = FreeSpace::read(disk)?;
         let mut had = Vec::new();
-        let journal = journal::read(disk, progress, |number, copy| {
-            take(disk, &present, number, copy, &mut trails, &mut had);
+        let mut entries = removed_entries(disk, &present);
+        let journal = journal::read(disk, progress, |told| match told {
+            Told::Entry(entry) => entries.push(entry),
+            Told::Inode(number, copy) => {
+                entries.extend(short_entries(disk, number, &copy));
+                take(disk, &present, number, copy, &mut trails, &mut had);
+            }
         });
         let sectors = space.sectors(disk).iter().map(|range| range.end - range.start).sum::<u64>();
         progress.begin(Step::FreeSpace, sectors * 512);
-        let remains = remains::read(disk, &space, progress, |number, inode| match inode {
+        let mut remains = remains::read(disk, &space, progress, |number, inode| match inode {
             OldInode::Freed(file, end) if !present.has(file) => {
                 trails.entry(file).or_default().set_end(end);
             }
@@ -51,9 +60,43 @@ impl Evidence {
             }
             OldInode::Freed(..) => {}
         });
+        entries.append(&mut remains.entries);
         trails.retain(|file, trail| is_of_interest(disk, &present, *file, trail));
-        Ok(Self { present, space, remains, trails, had, journal })
+        Ok(Self { present, space, remains, trails, had, entries, journal })
     }
+}
+
+/// The removed entries of all directories that are there.
+fn removed_entries(disk: &Disk, present: &Present) -> Vec<OldEntry> {
+    let mut old = Vec::new();
+    for parent in &present.directories {
+        live::entries(disk, *parent, |found| {
+            let removed = found.entries.iter().filter(|entry| entry.is_removed).cloned();
+            let generation = present.generation(*parent);
+            old.extend(removed.map(|entry| OldEntry {
+                parent: *parent,
+                generation,
+                lsn: Lsn(0),
+                entry,
+            }));
+            true
+        });
+    }
+    old
+}
+
+/// The entries of a directory inside its inode, as the journal has it. Where files say their names
+/// themselves they are not needed.
+fn short_entries(disk: &Disk, parent: InodeNumber, copy: &InodeCopy) -> Vec<OldEntry> {
+    let geometry = &disk.geometry;
+    let is_short = copy.core.file_type() == Some(FileType::Directory)
+        && copy.core.data_format == ForkFormat::Local
+        && !geometry.features.parent_pointers();
+    let fork = copy.data.as_deref().filter(|_| is_short);
+    let found = fork.and_then(|fork| directory::of_shortform(geometry, fork));
+    let (lsn, generation) = (copy.lsn, Some(copy.core.generation));
+    let old = |entry| OldEntry { parent, generation, lsn, entry };
+    found.map_or(Vec::new(), |found| found.entries.into_iter().map(old).collect())
 }
 
 /// Takes a copy of an inode: a part of the trail of a file that is gone, or what one that is there
@@ -87,7 +130,7 @@ fn take(
     let Some(bytes) = copy.data else { return };
     let fork = Fork { format: copy.core.data_format, extents: copy.core.data_extents, bytes };
     // Blocks of its tree are those of today.
-    if fork.format == undercroft_xfs_format::ForkFormat::Extents
+    if fork.format == ForkFormat::Extents
         && let Some(map) = map::of_fork(disk, number, &fork)
     {
         had.extend(map.extents.into_iter().map(|extent| (extent, copy.lsn)));

@@ -110,6 +110,8 @@ pub struct RemovedFile {
     pub(crate) names: Vec<Name>,
     /// The latest time at which it is known to have been there.
     pub(crate) last_seen: u64,
+    /// Names that it had last; 0 where nothing tells.
+    pub(crate) links: u32,
     /// It may share blocks.
     pub(crate) is_reflinked: bool,
     /// When it was made.
@@ -190,6 +192,7 @@ fn of_trail(
         state: State::Lost,
         content,
         names,
+        links: seen.map_or(0, |seen| seen.value.nlink),
         last_seen: seen.map_or(0, |seen| seen.lsn.0).max(end.map_or(0, |end| end.lsn.0)),
         is_reflinked: core.flags2.contains(InodeFlags2::REFLINK),
         crtime: core.crtime,

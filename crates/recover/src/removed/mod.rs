@@ -6,7 +6,7 @@ mod judge;
 mod paths;
 
 use rustc_hash::FxHashMap;
-use undercroft_xfs_format::units::InodeNumber;
+use undercroft_xfs_format::units::{InodeNumber, Lsn};
 
 use crate::disk::Disk;
 use crate::error::RecoverError;
@@ -64,14 +64,30 @@ impl Removed {
     }
 }
 
-/// The newest file of each number.
-fn newest(files: &[RemovedFile]) -> FxHashMap<InodeNumber, usize> {
-    let mut newest: FxHashMap<InodeNumber, usize> = FxHashMap::default();
-    for (index, file) in files.iter().enumerate() {
-        let known = newest.entry(file.id.number).or_insert(index);
-        if files[*known].last_seen <= file.last_seen {
-            *known = index;
+/// The files of each number, in the order of the times at which they were last seen.
+struct ByNumber {
+    files: FxHashMap<InodeNumber, Vec<(u64, usize)>>,
+}
+
+impl ByNumber {
+    fn new(files: &[RemovedFile]) -> Self {
+        let mut by_number: FxHashMap<InodeNumber, Vec<(u64, usize)>> = FxHashMap::default();
+        for (index, file) in files.iter().enumerate() {
+            by_number.entry(file.id.number).or_default().push((file.last_seen, index));
         }
+        by_number.values_mut().for_each(|files| files.sort_unstable());
+        Self { files: by_number }
     }
-    newest
+
+    /// The newest file of a number.
+    fn newest(&self, number: InodeNumber) -> Option<usize> {
+        self.files.get(&number)?.last().map(|(_, index)| *index)
+    }
+
+    /// The file that had a number at a time; `None` if those that are known were gone by then.
+    fn at(&self, number: InodeNumber, lsn: Lsn) -> Option<usize> {
+        let files = self.files.get(&number)?;
+        let first = files.partition_point(|(seen, _)| *seen < lsn.0);
+        files.get(first).map(|(_, index)| *index)
+    }
 }

@@ -1,10 +1,14 @@
 //! Paths of removed files: names of directories that are there, or were removed themselves.
 
-use rustc_hash::FxHashMap;
-use undercroft_xfs_format::units::InodeNumber;
+use std::collections::BTreeMap;
 
+use rustc_hash::FxHashMap;
+use undercroft_xfs_format::units::{InodeNumber, Lsn};
+
+use super::ByNumber;
 use super::evidence::Evidence;
 use super::file::{Path, RemovedFile};
+use crate::directory::OldEntry;
 use crate::disk::Disk;
 use crate::file_id::FileId;
 use crate::live::{DEEPEST, LivePaths};
@@ -13,12 +17,10 @@ use crate::names::Name;
 /// Gives each file its paths.
 pub(super) fn name(disk: &Disk, evidence: &Evidence, files: &mut [RemovedFile]) {
     by_entries(disk, evidence, files);
-    let newest = super::newest(files);
     let mut places = Places {
         evidence,
         live: LivePaths::new(disk),
         names: files.iter().map(|file| (file.id, file.names.first().cloned())).collect(),
-        newest: newest.into_iter().map(|(number, index)| (number, files[index].id)).collect(),
         known: FxHashMap::default(),
     };
     for file in files {
@@ -29,27 +31,47 @@ pub(super) fn name(disk: &Disk, evidence: &Evidence, files: &mut [RemovedFile]) 
     }
 }
 
-/// Names files that have none by the entries of removed directories, which say a number alone: the
-/// last file that had it.
+/// Names files that have none by entries of directories. These say a number, not which of the files
+/// that had it: the one that had it at that time is meant, if it is of that kind. Of more names than
+/// the file had the latest count.
 fn by_entries(disk: &Disk, evidence: &Evidence, files: &mut [RemovedFile]) {
-    let newest = super::newest(files);
-    let mut names: FxHashMap<usize, Vec<Name>> = FxHashMap::default();
-    for old in &evidence.remains.entries {
-        let half = old.entry.inode.0;
-        let groups = if old.entry.is_half { disk.geometry.ag_count } else { 1 };
-        let numbers = (0..u64::from(groups)).map(|high| InodeNumber(high << 32 | half));
-        let mut known = numbers.filter_map(|number| newest.get(&number)).copied();
-        let (Some(index), None) = (known.next(), known.next()) else { continue };
-        let name = Name { parent: old.parent, generation: None, name: old.entry.name.clone() };
-        names.entry(index).or_default().push(name);
-    }
-    for (index, mut found) in names {
-        if files[index].names.is_empty() {
-            found.sort();
-            found.dedup();
-            files[index].names = found;
+    let by_number = ByNumber::new(files);
+    let mut names: FxHashMap<usize, BTreeMap<Name, Lsn>> = FxHashMap::default();
+    for old in &evidence.entries {
+        let Some(index) = meant(disk, &by_number, old) else { continue };
+        let kind = files[index].kind;
+        if !files[index].names.is_empty() || kind.is_some_and(|kind| old.entry.is_not(kind)) {
+            continue;
         }
+        let parent = old.parent;
+        let own = old.generation.or_else(|| {
+            let removed = by_number.at(parent, old.lsn).map(|index| files[index].id.generation);
+            removed.or_else(|| evidence.present.generation(parent))
+        });
+        let name = Name { parent, generation: own, name: old.entry.name.clone() };
+        let lsn = names.entry(index).or_default().entry(name).or_default();
+        lsn.0 = lsn.0.max(old.lsn.0);
     }
+    for (index, found) in names {
+        let mut found: Vec<_> = found.into_iter().collect();
+        found.sort_by_key(|(_, lsn)| std::cmp::Reverse(lsn.0));
+        let links = files[index].links.max(1) as usize;
+        files[index].names = found.into_iter().take(links).map(|(name, _)| name).collect();
+    }
+}
+
+/// The file that an entry is the name of.
+fn meant(disk: &Disk, by_number: &ByNumber, old: &OldEntry) -> Option<usize> {
+    let half = old.entry.inode.0;
+    let groups = if old.entry.is_half { disk.geometry.ag_count } else { 1 };
+    let numbers = (0..u64::from(groups)).map(|high| InodeNumber(high << 32 | half));
+    let mut known = numbers.filter(|number| by_number.newest(*number).is_some());
+    let (number, None) = (known.next()?, known.next()) else { return None };
+    // How much older than its block a removed entry is, nothing says.
+    if old.entry.is_removed || old.lsn.0 == 0 {
+        return by_number.newest(number);
+    }
+    by_number.at(number, old.lsn)
 }
 
 /// Places of directories, each found once.
@@ -58,7 +80,6 @@ struct Places<'d> {
     live: LivePaths<'d>,
     /// The first name of each removed file.
     names: FxHashMap<FileId, Option<Name>>,
-    newest: FxHashMap<InodeNumber, FileId>,
     known: FxHashMap<FileId, Path>,
 }
 
@@ -100,18 +121,13 @@ impl Places<'_> {
     fn place(&mut self, number: InodeNumber, generation: Option<u32>) -> Place {
         let present = self.evidence.present.generation(number);
         if present.is_some()
-            && (generation.is_none() || generation == present)
+            && generation == present
             && let Some(names) = self.live.of(number)
         {
             return Place::Known(Path { names, is_complete: true });
         }
-        let id = match generation {
-            Some(generation) => FileId { number, generation },
-            None => match self.newest.get(&number) {
-                Some(id) => *id,
-                None => return Place::Known(unknown(number)),
-            },
-        };
+        let Some(generation) = generation else { return Place::Known(unknown(number)) };
+        let id = FileId { number, generation };
         if let Some(path) = self.known.get(&id) {
             return Place::Known(path.clone());
         }
