@@ -16,3 +16,7 @@ pub mod layer;
 pub mod unpack;
 
 pub mod pack;
+
+mod removed;
+
+pub use removed::RemovedSource;

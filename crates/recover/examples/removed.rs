@@ -11,7 +11,6 @@ use undercroft_recover::{Contents, Disk, RecoverError, Removed, RemovedFile};
 fn digest(disk: &Disk, file: &RemovedFile) -> Result<String, RecoverError> {
     let mut digest = Sha256::new();
     let zeroes = vec![0; 1 << 16];
-    let mut at = 0;
     let fill = |digest: &mut Sha256, mut len: u64| {
         while len > 0 {
             let part = len.min(zeroes.len() as u64);
@@ -19,12 +18,12 @@ fn digest(disk: &Disk, file: &RemovedFile) -> Result<String, RecoverError> {
             len -= part;
         }
     };
-    Contents::new(disk, file).read(|offset, bytes| {
-        fill(&mut digest, offset - at);
-        digest.update(bytes);
-        at = offset + bytes.len() as u64;
-        Ok::<_, RecoverError>(())
-    })?;
+    let (mut contents, mut at) = (Contents::new(disk, file), 0);
+    while let Some(piece) = contents.next_piece()? {
+        fill(&mut digest, piece.offset - at);
+        digest.update(piece.bytes());
+        at = piece.offset + piece.bytes().len() as u64;
+    }
     fill(&mut digest, file.size.saturating_sub(at).min(1 << 32));
     Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
 }

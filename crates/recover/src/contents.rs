@@ -1,81 +1,115 @@
 //! The bytes of a removed file.
 
-use undercroft_block::read_buffer;
+use std::ops::Range;
+
+use undercroft_block::{Buffer, Sector, read_buffer};
 use undercroft_xfs_format::Extent;
 
 use crate::disk::Disk;
 use crate::error::RecoverError;
-use crate::removed::{Content, RemovedFile};
+use crate::removed::{Content, RemovedFile, State};
 
 /// Bytes read at a time.
 const PIECE: u64 = 1 << 20;
 
-/// The data of a removed file, read from where it lies.
-#[derive(Clone, Copy)]
-pub struct Contents<'d> {
-    disk: &'d Disk,
-    file: &'d RemovedFile,
+/// A piece of the data of a file.
+#[derive(Debug)]
+pub struct Piece {
+    /// Where in the file it starts, in bytes.
+    pub offset: u64,
+    /// Whole blocks, of which the first [`len`](Self::len) bytes are the file's.
+    buffer: Buffer,
+    len: usize,
 }
 
-impl<'d> Contents<'d> {
+impl Piece {
+    /// The bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.buffer[..self.len]
+    }
+}
+
+/// The data of a removed file, read piece by piece from where it lies. What is lost of it is not
+/// delivered: other files' data is there.
+#[derive(Clone)]
+pub struct Contents {
+    disk: Disk,
+    /// Ranges of the file with data, and the sector of each.
+    parts: Vec<(Range<u64>, u64)>,
+    /// The next part, and how much of it was delivered.
+    next: (usize, u64),
+}
+
+impl Contents {
     /// The data of `file`, found on `disk`.
     #[must_use]
-    pub fn new(disk: &'d Disk, file: &'d RemovedFile) -> Self {
-        Self { disk, file }
+    pub fn new(disk: &Disk, file: &RemovedFile) -> Self {
+        let extents: &[Extent] = match &file.content {
+            Content::Map(map) => &map.extents,
+            _ => &[],
+        };
+        let log = disk.geometry.block_log;
+        let mut parts = Vec::new();
+        for extent in extents.iter().filter(|extent| !extent.unwritten) {
+            let start = extent.offset.0 << log;
+            let end = (extent.end().0 << log).min(file.size);
+            let first = disk.geometry.sector(extent.start).0;
+            for range in without_losses(start..end, &file.state) {
+                let sector = first + (range.start - start) / 512;
+                parts.push((range, sector));
+            }
+        }
+        Self { disk: disk.clone(), parts, next: (0, 0) }
     }
 
-    /// Where data is, as bytes of the file, in ascending order; what lies between is a hole.
+    /// Where data is, as bytes of the file, in ascending order, none touching the next; what lies
+    /// between is a hole, or lost.
     #[must_use]
-    pub fn ranges(&self) -> Vec<std::ops::Range<u64>> {
-        let log = self.disk.geometry.block_log;
-        let mut ranges: Vec<std::ops::Range<u64>> = Vec::new();
-        for extent in self.written() {
-            let start = extent.offset.0 << log;
-            let end = (extent.end().0 << log).min(self.file.size);
-            if start >= end {
-                continue;
-            }
+    pub fn ranges(&self) -> Vec<Range<u64>> {
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        for (range, _) in &self.parts {
             match ranges.last_mut() {
-                Some(last) if last.end == start => last.end = end,
-                _ => ranges.push(start..end),
+                Some(last) if last.end == range.start => last.end = range.end,
+                _ => ranges.push(range.clone()),
             }
         }
         ranges
     }
 
-    fn written(&self) -> impl Iterator<Item = &'d Extent> {
-        let extents: &[Extent] = match &self.file.content {
-            Content::Map(map) => &map.extents,
-            _ => &[],
-        };
-        extents.iter().filter(|extent| !extent.unwritten)
-    }
-
-    /// Hands over all data in ascending order, in pieces, each with its place in the file.
+    /// The next piece, in ascending order; `None` at the end.
     ///
     /// # Errors
-    /// The device failed, or the error of `take`.
-    pub fn read<E: From<RecoverError>>(
-        &self,
-        mut take: impl FnMut(u64, &[u8]) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let geometry = &self.disk.geometry;
-        for extent in self.written() {
-            let first = geometry.sector(extent.start).0;
-            let start = extent.offset.0 << geometry.block_log;
-            let end = (extent.end().0 << geometry.block_log).min(self.file.size);
-            let mut at = start;
-            while at < end {
-                let len = (end - at).min(PIECE);
-                let sector = undercroft_block::Sector(first + (at - start) / 512);
-                // Whole blocks: the file may end inside of one.
-                let whole = (len as usize).next_multiple_of(geometry.block_size());
-                let read = read_buffer(self.disk.present.as_ref(), sector, whole);
-                let bytes = read.map_err(|error| E::from(error.into()))?;
-                take(at, &bytes[..len as usize])?;
-                at += len;
-            }
+    /// The device failed.
+    pub fn next_piece(&mut self) -> Result<Option<Piece>, RecoverError> {
+        let Some((range, sector)) = self.parts.get(self.next.0) else { return Ok(None) };
+        let offset = range.start + self.next.1;
+        let len = (range.end - offset).min(PIECE);
+        // Whole blocks: the file may end inside of one.
+        let whole = (len as usize).next_multiple_of(self.disk.geometry.block_size());
+        let at = Sector(sector + self.next.1 / 512);
+        let buffer = read_buffer(self.disk.present.as_ref(), at, whole)?;
+        self.next.1 += len;
+        if offset + len == range.end {
+            self.next = (self.next.0 + 1, 0);
         }
-        Ok(())
+        Ok(Some(Piece { offset, buffer, len: len as usize }))
     }
+}
+
+/// The parts of a range that are not lost. Losses begin with a block.
+fn without_losses(range: Range<u64>, state: &State) -> Vec<Range<u64>> {
+    let losses: &[_] = if let State::Partly(losses) = state { losses } else { &[] };
+    let mut parts = Vec::new();
+    let mut at = range.start;
+    for loss in losses {
+        if loss.bytes.end <= at || loss.bytes.start >= range.end {
+            continue;
+        }
+        parts.push(at..loss.bytes.start.max(at));
+        at = loss.bytes.end.min(range.end);
+    }
+    parts.push(at..range.end.max(at));
+    parts.retain(|part| !part.is_empty());
+    parts
 }

@@ -37,6 +37,7 @@ mod stream;
 mod disk;
 mod trail;
 
+mod attributes;
 mod names;
 mod trees;
 
@@ -53,7 +54,7 @@ mod remains;
 mod contents;
 mod removed;
 
-pub use contents::Contents;
+pub use contents::{Contents, Piece};
 pub use disk::Disk;
 pub use error::RecoverError;
 pub use file_id::FileId;

@@ -8,7 +8,7 @@ use anyhow::{Result, anyhow, bail};
 use serde::Serialize;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use undercroft_image::unpack::{Event, Subtree, Summary, to_directory, to_tar};
+use undercroft_image::unpack::{Event, Subtree, Summary, UnpackError, to_directory, to_tar};
 
 /// Extract a volume to a directory, or to standard output as a tar stream.
 ///
@@ -98,12 +98,32 @@ impl Target<'_> {
     }
 }
 
-/// Unpacks a tree with a progress bar, and prints what was done.
+/// Unpacks a tree, and prints what was done.
 pub(super) fn unpack(
     tree: Subtree<'_>,
     to: &Target<'_>,
     json: bool,
     out: &mut dyn Write,
+) -> Result<Outcome> {
+    deliver(to, json, out, &mut |out, show| {
+        if Target::is_archive(to.path) {
+            to_tar(tree, out, show)
+        } else {
+            to_directory(tree, to.path, to.replace, show)
+        }
+    })
+}
+
+/// Unpacks to standard output or elsewhere, and tells how far it is.
+type Unpack<'u> =
+    dyn FnMut(&mut dyn Write, &mut dyn FnMut(Event<'_>)) -> Result<Summary, UnpackError> + 'u;
+
+/// Runs `unpack` with a progress bar, and prints what was done.
+pub(super) fn deliver(
+    to: &Target<'_>,
+    json: bool,
+    out: &mut dyn Write,
+    unpack: &mut Unpack<'_>,
 ) -> Result<Outcome> {
     let archive = Target::is_archive(to.path);
     let bar = Progress::new();
@@ -114,11 +134,7 @@ pub(super) fn unpack(
             bar.say(&report::failure_line(&error, json));
         }
     };
-    let unpacked = if archive {
-        to_tar(tree, out, &mut show)
-    } else {
-        to_directory(tree, to.path, to.replace, &mut show)
-    };
+    let unpacked = unpack(out, &mut show);
     drop(bar);
     let summary = unpacked?;
     let mut standard_error = std::io::stderr();

@@ -4,6 +4,7 @@
 mod build;
 mod check;
 mod completions;
+mod deleted;
 mod describe;
 mod diff;
 mod extract;
@@ -25,6 +26,7 @@ mod set;
 mod shell;
 mod shrink;
 mod status;
+mod undelete;
 mod unmount;
 mod verbs;
 
@@ -94,6 +96,8 @@ enum Command {
     Check(Deferred<check::Args>),
     Replay(Deferred<replay::Args>),
     Fsck(Deferred<fsck::Args>),
+    Deleted(Deferred<deleted::Args>),
+    Undelete(Deferred<undelete::Args>),
     Resync(Deferred<resync::Args>),
     Grow(Deferred<grow::Args>),
     Shrink(Deferred<shrink::Args>),
@@ -117,6 +121,8 @@ impl Command {
             Self::Check(args) => Some((&args.image, args.json)),
             Self::Replay(args) => Some((&args.image, args.json)),
             Self::Fsck(args) => Some((&args.image, false)),
+            Self::Deleted(args) => Some((&args.image, args.json)),
+            Self::Undelete(args) => Some((&args.image, args.json && !args.is_archive())),
             Self::Grow(args) => Some((&args.image, args.json)),
             Self::Shrink(args) => Some((&args.image, args.json)),
             Self::Minimise(args) => Some((&args.image, args.json)),
@@ -171,7 +177,11 @@ pub(crate) fn run(cli: &Cli) -> Result<Outcome> {
     }
     // A reader of the first lines closes the pipe before the last.
     let is_cut = match &cli.command {
-        Command::Extract(_) | Command::Describe(_) | Command::Shell(_) => true,
+        Command::Extract(_)
+        | Command::Describe(_)
+        | Command::Deleted(_)
+        | Command::Undelete(_)
+        | Command::Shell(_) => true,
         Command::Verb(verb) => matches!(&**verb, OnImage::Get(on) if on.verb.is_archive()),
         _ => false,
     };
@@ -200,6 +210,8 @@ fn dispatch(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Check(args) => check::run(args, out),
         Command::Replay(args) => replay::run(args, out),
         Command::Fsck(args) => fsck::run(args, out),
+        Command::Deleted(args) => deleted::run(args, out),
+        Command::Undelete(args) => undelete::run(args, out),
         Command::Resync(args) => resync::run(args, out),
         Command::Grow(args) => grow::run(args, out),
         Command::Shrink(args) => shrink::run(args, out),

@@ -9,7 +9,8 @@ mod failed;
 mod metadata;
 mod working_directory;
 
-use super::sink::{Event, Item, Sink, Summary, Warnings, unpack};
+use super::sink::{Contents, Event, Item, Sink, Summary, Warnings};
+use super::volume::unpack;
 use super::walk::Course;
 use super::{Subtree, UnpackError};
 use failed::failed;
@@ -36,18 +37,23 @@ pub fn to_directory<'v>(
     replace: bool,
     report: &mut dyn FnMut(Event<'_>),
 ) -> Result<Summary, UnpackError> {
-    let place = WorkingDirectory::open(destination, replace)?;
-    let mut sink = DirectorySink { place, replace, buffer: Vec::new() };
+    let mut sink = DirectorySink::open(destination, replace)?;
     unpack(subtree.into(), Course::STORED, &mut sink, report)
 }
 
-struct DirectorySink {
+pub(super) struct DirectorySink {
     place: WorkingDirectory,
     replace: bool,
     buffer: Vec<u8>,
 }
 
 impl DirectorySink {
+    /// A directory to unpack into, as [`to_directory`] takes it.
+    pub(super) fn open(destination: &Path, replace: bool) -> Result<Self, UnpackError> {
+        let place = WorkingDirectory::open(destination, replace)?;
+        Ok(Self { place, replace, buffer: Vec::new() })
+    }
+
     /// Makes room for a name when that is wanted.
     fn clear(&self, item: &Item<'_>) -> Result<(), UnpackError> {
         if !self.replace {
@@ -59,13 +65,18 @@ impl DirectorySink {
         }
     }
 
-    fn copy(&mut self, item: &mut Item<'_>, file: &File) -> Result<u64, UnpackError> {
-        let (contents, ranges) = item.open()?;
+    fn copy(
+        &mut self,
+        item: &Item<'_>,
+        contents: &mut dyn Contents,
+        file: &File,
+    ) -> Result<u64, UnpackError> {
+        let ranges = contents.open()?;
         let failed = |source: io::Error| match source.kind() {
             io::ErrorKind::FileTooLarge => item.too_large(),
             _ => UnpackError::Create { action: "write", path: item.text(), source },
         };
-        let bytes = item.copy(&contents, &ranges, &mut self.buffer, |offset, bytes| {
+        let bytes = contents.copy(&ranges, &mut self.buffer, &mut |offset, bytes| {
             file.write_all_at(bytes, offset).map_err(failed)
         })?;
         let is_hole_at_end = ranges.last().map_or(0, |range| range.end) < item.core.size;
@@ -87,7 +98,12 @@ impl Sink for DirectorySink {
         metadata::apply_to_file(&directory, item, warnings)
     }
 
-    fn file(&mut self, item: &mut Item<'_>, warnings: &mut Warnings) -> Result<u64, UnpackError> {
+    fn file(
+        &mut self,
+        item: &Item<'_>,
+        contents: &mut dyn Contents,
+        warnings: &mut Warnings,
+    ) -> Result<u64, UnpackError> {
         self.clear(item)?;
         let flags =
             OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -95,7 +111,7 @@ impl Sink for DirectorySink {
         let file = rustix::fs::openat(self.place.current(), item.name(), flags, mode)
             .map_err(|error| failed("create", item, error))?;
         let file = File::from(file);
-        let copied = self.copy(item, &file);
+        let copied = self.copy(item, contents, &file);
         if let Err(UnpackError::TooLarge { .. }) = copied {
             rustix::fs::unlinkat(self.place.current(), item.name(), AtFlags::empty())
                 .map_err(|error| failed("remove", item, error))?;
@@ -105,9 +121,14 @@ impl Sink for DirectorySink {
         Ok(bytes)
     }
 
-    fn symlink(&mut self, item: &Item<'_>, warnings: &mut Warnings) -> Result<(), UnpackError> {
+    fn symlink(
+        &mut self,
+        item: &Item<'_>,
+        target: &[u8],
+        warnings: &mut Warnings,
+    ) -> Result<(), UnpackError> {
         self.clear(item)?;
-        rustix::fs::symlinkat(item.target()?, self.place.current(), item.name())
+        rustix::fs::symlinkat(target, self.place.current(), item.name())
             .map_err(|error| failed("create", item, error))?;
         metadata::apply_to_name(self.place.current(), item, warnings)
     }

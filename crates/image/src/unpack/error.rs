@@ -121,6 +121,10 @@ pub enum UnpackError {
     #[error("cannot start a thread; raise the limit on processes (ulimit -u)")]
     Thread(#[source] io::Error),
 
+    /// The entries cannot be read.
+    #[error(transparent)]
+    Source(#[from] undercroft_source::SourceError),
+
     /// The stream cannot be written.
     #[error("cannot write the archive")]
     Output(#[from] io::Error),

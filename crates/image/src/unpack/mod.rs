@@ -22,6 +22,7 @@
 mod ahead;
 mod attributes;
 mod directory;
+mod entries;
 mod error;
 mod links;
 mod names;
@@ -29,9 +30,11 @@ mod sink;
 mod source;
 mod subtree;
 mod tar;
+mod volume;
 mod walk;
 
 pub use directory::to_directory;
+pub use entries::{entries_to_directory, entries_to_tar};
 pub use error::UnpackError;
 pub use sink::{Event, Progress, Summary, Warnings};
 pub use source::VolumeSource;

@@ -1,15 +1,9 @@
-//! The targets that a volume is unpacked into, and the one loop that does it.
+//! The targets that a tree is unpacked into, and what they are given.
 
-use super::ahead::{Ahead, Queue, Upcoming};
-use super::links::{InodeSet, Links};
-use super::walk::Course;
-use super::{Subtree, UnpackError, attributes};
+use super::UnpackError;
 use std::ops::Range;
 use undercroft_xfs::format::{DeviceNumber, FileType, InodeCore};
-use undercroft_xfs::inode::{ForkContent, Inode};
-use undercroft_xfs::ops::{self, NamedValue};
-use undercroft_xfs::units::InodeNumber;
-use undercroft_xfs::{OpenFile, ReadPattern};
+use undercroft_xfs::ops::{NamedValue, path_text};
 
 /// Counts of the files unpacked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,18 +65,10 @@ pub enum Event<'a> {
     Failed(&'a UnpackError),
 }
 
-/// Names between two reports of progress.
-const REPORT_EVERY: u64 = 256;
-
-/// One inode on its way out.
+/// One file on its way out, without its data.
 pub(super) struct Item<'a> {
-    subtree: Subtree<'a>,
     /// Path from the directory on top, without slashes at its ends; empty for that itself.
     pub(super) path: &'a [u8],
-    inode: &'a Inode,
-    /// Opened already.
-    file: Option<OpenFile>,
-    number: InodeNumber,
     pub(super) kind: FileType,
     pub(super) core: InodeCore,
     /// Number of a device.
@@ -98,12 +84,7 @@ impl Item<'_> {
 
     /// The path for a message.
     pub(super) fn text(&self) -> String {
-        if self.path.is_empty() { ".".to_owned() } else { ops::path_text(self.path) }
-    }
-
-    /// An error of the volume in this inode.
-    pub(super) fn damaged(&self, source: undercroft_xfs::Error) -> UnpackError {
-        self.subtree.damaged(self.path, source)
+        if self.path.is_empty() { ".".to_owned() } else { path_text(self.path) }
     }
 
     /// An error of the destination, which holds no files of this size.
@@ -114,45 +95,27 @@ impl Item<'_> {
     /// The path is longer than those of sources.
     pub(super) fn path_too_long(&self) -> UnpackError {
         let (length, start) = (self.path.len(), &self.path[..self.path.len().min(100)]);
-        UnpackError::PathLength { path: format!("{}...", ops::path_text(start)), length }
+        UnpackError::PathLength { path: format!("{}...", path_text(start)), length }
     }
+}
 
-    /// The contents, and where in them data is.
-    pub(super) fn open(&mut self) -> Result<(OpenFile, Vec<Range<u64>>), UnpackError> {
-        let opened = self.file.take();
-        let open = || {
-            let file =
-                opened.map_or_else(|| OpenFile::open(self.subtree.volume, self.number), Ok)?;
-            // Refuses what cannot be read before anything is made of it.
-            file.read(0, &mut [])?;
-            file.expect_reads(ReadPattern::Sequential);
-            let ranges = file.data_ranges()?;
-            Ok((file, ranges))
-        };
-        open().map_err(|error| self.damaged(error))
-    }
+/// Takes a piece of data with its place in the file.
+pub(super) type Take<'t> = dyn FnMut(u64, &[u8]) -> Result<(), UnpackError> + 't;
 
-    /// Hands over the data of a file piece by piece, with the offsets; returns how much it was.
-    pub(super) fn copy(
-        &self,
-        file: &OpenFile,
+/// The data of a regular file on its way out.
+pub(super) trait Contents {
+    /// Opens them: where in them data is, in ascending order. Refuses what cannot be read before
+    /// anything is made of it.
+    fn open(&mut self) -> Result<Vec<Range<u64>>, UnpackError>;
+
+    /// Hands over the data of the ranges piece by piece, in memory of its own or in `buffer`; returns
+    /// how much it was.
+    fn copy(
+        &mut self,
         ranges: &[Range<u64>],
         buffer: &mut Vec<u8>,
-        mut take: impl FnMut(u64, &[u8]) -> Result<(), UnpackError>,
-    ) -> Result<u64, UnpackError> {
-        let mut bytes = 0;
-        for range in ranges {
-            let lent = file.lend(range.clone(), buffer, &mut take);
-            bytes += lent.map_err(|error| self.damaged(error))??;
-        }
-        Ok(bytes)
-    }
-
-    /// The target of a symbolic link.
-    pub(super) fn target(&self) -> Result<Vec<u8>, UnpackError> {
-        let target = ops::read_link(self.subtree.volume, &self.inode.read());
-        target.map_err(|error| self.damaged(error))
-    }
+        take: &mut Take<'_>,
+    ) -> Result<u64, UnpackError>;
 }
 
 /// Takes a tree, depth first.
@@ -163,108 +126,53 @@ pub(super) trait Sink {
     fn leave(&mut self, item: &Item<'_>, warnings: &mut Warnings) -> Result<(), UnpackError>;
     /// A regular file; returns the number of bytes of data in it. One that is
     /// [too large](UnpackError::TooLarge) does not stay.
-    fn file(&mut self, item: &mut Item<'_>, warnings: &mut Warnings) -> Result<u64, UnpackError>;
+    fn file(
+        &mut self,
+        item: &Item<'_>,
+        contents: &mut dyn Contents,
+        warnings: &mut Warnings,
+    ) -> Result<u64, UnpackError>;
     /// A symbolic link.
-    fn symlink(&mut self, item: &Item<'_>, warnings: &mut Warnings) -> Result<(), UnpackError>;
+    fn symlink(
+        &mut self,
+        item: &Item<'_>,
+        target: &[u8],
+        warnings: &mut Warnings,
+    ) -> Result<(), UnpackError>;
     /// A device, FIFO or socket.
     fn special(&mut self, item: &Item<'_>, warnings: &mut Warnings) -> Result<(), UnpackError>;
     /// A further name of what came under the path `first`. The item is without attributes.
     fn link(&mut self, item: &Item<'_>, first: &[u8]) -> Result<(), UnpackError>;
 }
 
-/// Walks a tree into a sink.
-pub(super) fn unpack(
-    subtree: Subtree<'_>,
-    course: Course,
-    sink: &mut dyn Sink,
-    report: &mut dyn FnMut(Event<'_>),
-) -> Result<Summary, UnpackError> {
-    let queue = Queue::default();
-    std::thread::scope(|scope| {
-        let walk = Ahead::start(scope, &queue, subtree, course)?;
-        deliver_all(subtree, walk, sink, report)
-    })
-}
-
-fn deliver_all(
-    subtree: Subtree<'_>,
-    mut walk: Ahead<'_>,
-    sink: &mut dyn Sink,
-    report: &mut dyn FnMut(Event<'_>),
-) -> Result<Summary, UnpackError> {
-    let mut links = Links::default();
-    let mut too_large = InodeSet::default();
-    let (mut summary, mut entries) = (Summary::default(), 0);
-    while let Some(Upcoming { path, inode, entering, file }) = walk.next()? {
-        let state = inode.read();
-        let (number, kind, core) = (state.number, state.file_type(), state.core.clone());
-        let device = match &state.data.content {
-            ForkContent::Device(number) => Some(*number),
-            _ => None,
-        };
-        let first = match (entering, kind != FileType::Directory) {
-            (true, true) => links.meet(number, core.nlink, &path)?,
-            _ => None,
-        };
-        // A file with many names has as many parent pointers: its attributes are read once.
-        let list = match first {
-            Some(_) => Vec::new(),
-            None => attributes::of(subtree.volume, &state)
-                .map_err(|error| subtree.damaged(&path, error))?,
-        };
-        drop(state);
-        let (path, inode, attributes) = (path.as_slice(), &inode, list.as_slice());
-        let mut item = Item { subtree, path, inode, file, number, kind, core, device, attributes };
-        if entering {
-            let done = match first {
-                Some(_) if too_large.contains(number) => Err(item.too_large()),
-                Some(first) => sink.link(&item, &first).map(|()| summary.hard_links += 1),
-                None => deliver(&mut item, sink, &mut summary),
-            };
-            match done {
-                Err(error @ UnpackError::TooLarge { .. }) => {
-                    too_large.insert(number);
-                    summary.failed += 1;
-                    report(Event::Failed(&error));
-                }
-                done => done?,
+impl Summary {
+    /// Hands over a file under its first name, and counts it.
+    pub(super) fn take(
+        &mut self,
+        item: &Item<'_>,
+        contents: &mut dyn Contents,
+        target: &[u8],
+        sink: &mut dyn Sink,
+    ) -> Result<(), UnpackError> {
+        let warnings = &mut self.warnings;
+        match item.kind {
+            FileType::Directory => {
+                self.directories += 1;
+                sink.enter(item)
             }
-            entries += 1;
-            if entries % REPORT_EVERY == 0 {
-                report(Event::Progress(Progress { entries, bytes: summary.bytes }));
+            FileType::Regular => {
+                self.bytes += sink.file(item, contents, warnings)?;
+                self.files += 1;
+                Ok(())
             }
-        } else {
-            sink.leave(&item, &mut summary.warnings)?;
-        }
-    }
-    report(Event::Progress(Progress { entries, bytes: summary.bytes }));
-    Ok(summary)
-}
-
-/// Hands over an inode under its first name.
-fn deliver(
-    item: &mut Item<'_>,
-    sink: &mut dyn Sink,
-    summary: &mut Summary,
-) -> Result<(), UnpackError> {
-    let warnings = &mut summary.warnings;
-    match item.kind {
-        FileType::Directory => {
-            summary.directories += 1;
-            sink.enter(item)
-        }
-        FileType::Regular => {
-            summary.bytes += sink.file(item, warnings)?;
-            summary.files += 1;
-            Ok(())
-        }
-        FileType::Symlink => {
-            summary.symlinks += 1;
-            sink.symlink(item, warnings)
-        }
-        _ => {
-            summary.specials += 1;
-            sink.special(item, warnings)
+            FileType::Symlink => {
+                self.symlinks += 1;
+                sink.symlink(item, target, warnings)
+            }
+            _ => {
+                self.specials += 1;
+                sink.special(item, warnings)
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A volume as a source.
 
-use super::sink::{Item, Sink, Warnings, unpack};
+use super::sink::{Contents, Item, Sink, Warnings};
+use super::volume::unpack;
 use super::walk::Course;
 use super::{Subtree, UnpackError};
 use std::io;
@@ -42,7 +43,7 @@ impl VolumeSource {
         let volume = Arc::clone(&self.volume);
         let read = move |filling: &mut Filling<UnpackError>| {
             let course = Course { order: WalkOrder::Names, data: true };
-            let to = Receiver::Consumer { filling, pool: BufferPool::default() };
+            let to = Receiver::Consumer { filling, pool: BufferPool::default(), buffer: Vec::new() };
             unpack(Subtree::from(&volume), course, &mut SourceSink { to }, &mut |_| {})?;
             Ok(undercroft_source::Warnings::default())
         };
@@ -105,6 +106,7 @@ enum Receiver<'a> {
     Consumer {
         filling: &'a mut Filling<UnpackError>,
         pool: BufferPool,
+        buffer: Vec<u8>,
     },
 }
 
@@ -159,36 +161,43 @@ impl Sink for SourceSink<'_> {
         Ok(())
     }
 
-    fn file(&mut self, item: &mut Item<'_>, _: &mut Warnings) -> Result<u64, UnpackError> {
-        let (file, ranges) = item.open()?;
+    fn file(
+        &mut self,
+        item: &Item<'_>,
+        contents: &mut dyn Contents,
+        _: &mut Warnings,
+    ) -> Result<u64, UnpackError> {
+        let ranges = contents.open()?;
         let range = |range: &std::ops::Range<u64>| DataRange {
             offset: range.start,
             length: range.end - range.start,
         };
         let data = ranges.iter().map(range).collect();
         self.deliver(item, Kind::Regular { size: item.core.size, data })?;
-        let Receiver::Consumer { filling, pool } = &mut self.to else { return Ok(0) };
-        let mut bytes = 0;
-        for range in ranges {
-            let mut offset = range.start;
-            while offset < range.end {
-                let read = pool.piece(range.end - offset, |space| file.read(offset, space));
-                let chunk = read.map_err(|error| item.damaged(error))?;
+        let Receiver::Consumer { filling, pool, buffer } = &mut self.to else { return Ok(0) };
+        contents.copy(&ranges, buffer, &mut |mut offset, mut bytes| {
+            while !bytes.is_empty() {
+                let fill = |space: &mut [u8]| {
+                    space.copy_from_slice(&bytes[..space.len()]);
+                    Ok::<_, UnpackError>(space.len())
+                };
+                let chunk = pool.piece(bytes.len() as u64, fill)?;
+                bytes = &bytes[chunk.len()..];
                 let length = chunk.len() as u64;
-                if length == 0 {
-                    break;
-                }
                 filling.data(Data { offset, chunk }).map_err(gone)?;
                 offset += length;
-                bytes += length;
             }
-        }
-        Ok(bytes)
+            Ok(())
+        })
     }
 
-    fn symlink(&mut self, item: &Item<'_>, _: &mut Warnings) -> Result<(), UnpackError> {
-        let target = item.target()?;
-        self.deliver(item, Kind::Symlink(target))
+    fn symlink(
+        &mut self,
+        item: &Item<'_>,
+        target: &[u8],
+        _: &mut Warnings,
+    ) -> Result<(), UnpackError> {
+        self.deliver(item, Kind::Symlink(target.to_vec()))
     }
 
     fn special(&mut self, item: &Item<'_>, _: &mut Warnings) -> Result<(), UnpackError> {

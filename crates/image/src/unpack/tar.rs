@@ -8,14 +8,14 @@
 mod header;
 mod records;
 
-use super::sink::{Event, Item, Sink, Summary, Warnings, unpack};
+use super::sink::{Contents, Event, Item, Sink, Summary, Warnings};
+use super::volume::unpack;
 use super::walk::Course;
 use super::{Subtree, UnpackError};
 use header::{Kind, Member};
 use records::{BLOCK, Records};
 use std::io::{self, Write};
 use std::ops::Range;
-use undercroft_xfs::OpenFile;
 use undercroft_xfs::format::{Acl, AclKind, FileType};
 
 /// Writes a volume, or a [part](Subtree) of it, as a tar stream. `report` is called now and then.
@@ -27,20 +27,28 @@ pub fn to_tar<'v>(
     output: &mut dyn Write,
     report: &mut dyn FnMut(Event<'_>),
 ) -> Result<Summary, UnpackError> {
-    let mut sink = TarSink { output, buffer: Vec::new() };
+    let mut sink = TarSink::new(output);
     let summary = unpack(subtree.into(), Course::STORED, &mut sink, report)?;
-    // The end of an archive: two empty blocks.
-    sink.output.write_all(&[0; 2 * BLOCK as usize])?;
-    sink.output.flush()?;
+    sink.finish()?;
     Ok(summary)
 }
 
-struct TarSink<'w> {
+pub(super) struct TarSink<'w> {
     output: &'w mut dyn Write,
     buffer: Vec<u8>,
 }
 
-impl TarSink<'_> {
+impl<'w> TarSink<'w> {
+    pub(super) fn new(output: &'w mut dyn Write) -> Self {
+        Self { output, buffer: Vec::new() }
+    }
+
+    /// Writes the end of an archive: two empty blocks.
+    pub(super) fn finish(self) -> Result<(), UnpackError> {
+        self.output.write_all(&[0; 2 * BLOCK as usize])?;
+        Ok(self.output.flush()?)
+    }
+
     /// Writes the headers of a member with `stored` bytes behind them.
     fn begin(
         &mut self,
@@ -75,12 +83,13 @@ impl TarSink<'_> {
     /// Writes the data of a file, `expected` bytes.
     fn copy(
         &mut self,
-        item: &Item<'_>,
-        (file, ranges): &(OpenFile, Vec<Range<u64>>),
+        contents: &mut dyn Contents,
+        ranges: &[Range<u64>],
         expected: u64,
     ) -> Result<(), UnpackError> {
         let Self { output, buffer } = self;
-        let written = item.copy(file, ranges, buffer, |_, bytes| Ok(output.write_all(bytes)?))?;
+        let written =
+            contents.copy(ranges, buffer, &mut |_, bytes| Ok(output.write_all(bytes)?))?;
         debug_assert_eq!(written, expected, "the ranges that were announced are delivered");
         Ok(())
     }
@@ -100,14 +109,18 @@ impl Sink for TarSink<'_> {
         Ok(())
     }
 
-    fn file(&mut self, item: &mut Item<'_>, _: &mut Warnings) -> Result<u64, UnpackError> {
+    fn file(
+        &mut self,
+        item: &Item<'_>,
+        contents: &mut dyn Contents,
+        _: &mut Warnings,
+    ) -> Result<u64, UnpackError> {
         let size = item.core.size;
-        let contents = item.open()?;
-        let ranges = &contents.1;
+        let ranges = &contents.open()?;
         let data = ranges.iter().map(|range| range.end - range.start).sum();
         if data == size {
             self.begin(item, Kind::Regular, b"", size, Records::default())?;
-            self.copy(item, &contents, size)?;
+            self.copy(contents, ranges, size)?;
             self.pad(size)?;
             return Ok(size);
         }
@@ -115,13 +128,18 @@ impl Sink for TarSink<'_> {
         let stored = map.len() as u64 + data;
         self.begin(item, Kind::Sparse, b"", stored, records)?;
         self.output.write_all(&map)?;
-        self.copy(item, &contents, data)?;
+        self.copy(contents, ranges, data)?;
         self.pad(stored)?;
         Ok(data)
     }
 
-    fn symlink(&mut self, item: &Item<'_>, _: &mut Warnings) -> Result<(), UnpackError> {
-        self.begin(item, Kind::Symlink, &item.target()?, 0, Records::default())
+    fn symlink(
+        &mut self,
+        item: &Item<'_>,
+        target: &[u8],
+        _: &mut Warnings,
+    ) -> Result<(), UnpackError> {
+        self.begin(item, Kind::Symlink, target, 0, Records::default())
     }
 
     fn special(&mut self, item: &Item<'_>, warnings: &mut Warnings) -> Result<(), UnpackError> {

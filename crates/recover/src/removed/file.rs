@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use undercroft_xfs_format::units::InodeNumber;
-use undercroft_xfs_format::{FileType, ForkFormat, InodeCore, InodeFlags2, Timestamp};
+use undercroft_xfs_format::{DeviceNumber, FileType, ForkFormat, InodeCore, InodeFlags2, Timestamp};
 
 use super::evidence::Evidence;
+use crate::attributes;
 use crate::disk::Disk;
 use crate::directory;
 use crate::file_id::FileId;
@@ -77,7 +78,7 @@ pub(crate) enum Content {
     /// The target of a symbolic link.
     Bytes(Box<[u8]>),
     /// A device number.
-    Device(u32),
+    Device(DeviceNumber),
     Map(Map),
 }
 
@@ -104,6 +105,8 @@ pub struct RemovedFile {
     pub mode: Option<u16>,
     /// Last change of the content.
     pub mtime: Timestamp,
+    /// Extended attributes that were inside its inode, under their full names, sorted.
+    pub attributes: Vec<(Vec<u8>, Vec<u8>)>,
     /// What of its content is left.
     pub state: State,
     pub(crate) content: Content,
@@ -116,6 +119,8 @@ pub struct RemovedFile {
     pub(crate) is_reflinked: bool,
     /// When it was made.
     pub(crate) crtime: Timestamp,
+    /// Last change of the inode that is known: it was there then.
+    pub(crate) ctime: Timestamp,
     /// Nothing says how many extents it had.
     pub(crate) is_guessed: bool,
 }
@@ -124,6 +129,15 @@ impl RemovedFile {
     /// Files by path, those without one last.
     pub(super) fn order(&self) -> (bool, Option<&Path>, FileId) {
         (self.paths.is_empty(), self.paths.first(), self.id)
+    }
+
+    /// The number of a device.
+    #[must_use]
+    pub const fn device(&self) -> Option<DeviceNumber> {
+        match self.content {
+            Content::Device(number) => Some(number),
+            _ => None,
+        }
     }
 
     /// The target of a symbolic link.
@@ -168,10 +182,8 @@ fn of_trail(
     };
     let content = with_leaves(disk, evidence, id.number, content);
     let is_guessed = is_guessed || !is_confirmed(core, &content);
-    let mut names = match &trail.attr {
-        Some(seen) => names::of_shortform(&disk.geometry, &seen.value),
-        None => stale.map_or(Vec::new(), |(_, fork)| names::of_shortform(&disk.geometry, fork)),
-    };
+    let fork = trail.attr.as_ref().map(|seen| &*seen.value).or(stale.map(|(_, fork)| fork));
+    let mut names = fork.map_or(Vec::new(), |fork| names::of_shortform(&disk.geometry, fork));
     if names.is_empty() {
         names = evidence.remains.names.get(&id.number).cloned().unwrap_or_default();
     }
@@ -189,6 +201,7 @@ fn of_trail(
         gid: core.gid,
         mode: seen.map(|seen| seen.value.mode & 0o7777),
         mtime: core.mtime,
+        attributes: fork.map_or(Vec::new(), attributes::of_shortform),
         state: State::Lost,
         content,
         names,
@@ -196,6 +209,7 @@ fn of_trail(
         last_seen: seen.map_or(0, |seen| seen.lsn.0).max(end.map_or(0, |end| end.lsn.0)),
         is_reflinked: core.flags2.contains(InodeFlags2::REFLINK),
         crtime: core.crtime,
+        ctime: core.ctime,
         is_guessed,
     })
 }
@@ -252,7 +266,7 @@ fn known(
         }
         Some(FileType::Character | FileType::Block) => {
             let number = fork.bytes.first_chunk().map(|bytes| u32::from_be_bytes(*bytes));
-            number.map_or(Content::None, Content::Device)
+            number.map(DeviceNumber::decode).map_or(Content::None, Content::Device)
         }
         Some(FileType::Regular | FileType::Directory | FileType::Symlink) => {
             map::of_fork(disk, number, &fork).map_or(Content::None, Content::Map)

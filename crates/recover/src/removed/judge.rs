@@ -68,7 +68,7 @@ fn own_claims(file: &RemovedFile, index: usize) -> Vec<Claim> {
     let Content::Map(map) = &file.content else { return Vec::new() };
     let life = file.is_reflinked.then(|| Life {
         changed: later(file.crtime, file.mtime),
-        ended: file.removed_at,
+        ended: Some(file.removed_at.unwrap_or(file.ctime)),
     });
     let written = map.extents.iter().filter(|extent| !extent.unwritten);
     let claim = |extent: &Extent| Claim {

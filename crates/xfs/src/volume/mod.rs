@@ -246,6 +246,12 @@ impl Volume {
         (crate::bytes::mix64(mixed ^ crate::bytes::mix64(count)) >> 32) as u32
     }
 
+    /// The device of the volume. Of one whose journal was replayed in memory it has those changes.
+    #[must_use]
+    pub fn device(&self) -> &Arc<dyn BlockDevice> {
+        self.cache.device()
+    }
+
     /// Metadata buffers.
     #[must_use]
     pub fn cache(&self) -> &Cache {

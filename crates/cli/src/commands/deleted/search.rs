@@ -1,0 +1,45 @@
+//! The search, with its progress.
+
+use crate::image::ImageArgs;
+use crate::progress::Progress;
+use crate::report;
+use anyhow::Result;
+use std::sync::Arc;
+use undercroft_recover::{Disk, Removed, Step};
+use undercroft_xfs::Volume;
+
+/// The volume, and what was found on it.
+pub(crate) struct Found {
+    pub(crate) disk: Disk,
+    pub(crate) removed: Arc<Removed>,
+}
+
+/// Looks for removed files. A journal that was not replayed is, in memory.
+pub(crate) fn search(image: &ImageArgs) -> Result<Found> {
+    let device = image.device()?;
+    let present = match Volume::open(Arc::clone(&device)) {
+        Ok(volume) => Arc::clone(volume.device()),
+        // What can be found without an open volume is found.
+        Err(error) => {
+            report::note(format_args!("{}: {error}; it is looked through as it is", image.name()));
+            Arc::clone(&device)
+        }
+    };
+    let disk = Disk::replayed(device, present).map_err(|error| image.explain(error.into()))?;
+    let bar = Progress::new();
+    let removed = Removed::find(&disk, &mut |step, done, all| match step {
+        Step::Inodes => bar.show(0, done, None),
+        Step::Journal | Step::FreeSpace => bar.show_bytes(done, all),
+    });
+    drop(bar);
+    let removed = removed.map_err(|error| image.explain(error.into()))?;
+    for (count, what) in [
+        (removed.unreadable_inodes, "inodes are damaged or could not be read"),
+        (removed.unreadable_sectors, "sectors of free space could not be read"),
+    ] {
+        if count > 0 {
+            report::note(format_args!("{count} {what}"));
+        }
+    }
+    Ok(Found { disk, removed: Arc::new(removed) })
+}

@@ -1,0 +1,271 @@
+//! Removed files of a volume as a source of entries: to be put into a directory, an archive or a
+//! new volume, as any tree.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use undercroft_recover::{Contents, Disk, Removed, RemovedFile, State};
+use undercroft_source::{
+    BufferPool, Data, DataRange, Device, Entry, EntryPath, Kind, Links, Metadata, Source,
+    SourceError, Timestamp, Xattr,
+};
+use undercroft_xfs::format::FileType;
+
+/// Where files go whose directory has no name.
+const NAMELESS: &[u8] = b"lost+found";
+
+/// Names from the root down.
+type Names = Vec<Vec<u8>>;
+
+/// Removed files as entries: each below the path that it had, depth first and sorted. Directories on
+/// the way that were not removed are made with mode 0755 for the superuser.
+///
+/// A file of which parts are lost has holes there, and `.partial` behind its name; one whose size is
+/// not known `.unsized`. Files without a known directory are below `lost+found`. A name that is there
+/// already gets a number.
+pub struct RemovedSource {
+    disk: Disk,
+    removed: Arc<Removed>,
+    planned: Vec<Planned>,
+    state: Pass,
+    pool: BufferPool,
+    is_scanned: bool,
+}
+
+/// An entry, and the removed file that it is.
+struct Planned {
+    entry: Entry,
+    file: Option<usize>,
+}
+
+/// A pass over the entries.
+struct Pass {
+    next: usize,
+    contents: Option<Contents>,
+}
+
+/// A pass from the start.
+const START: Pass = Pass { next: 0, contents: None };
+
+impl RemovedSource {
+    /// The files of `removed`, found on `disk`, that `takes` accepts.
+    pub fn new(
+        disk: &Disk,
+        removed: &Arc<Removed>,
+        takes: impl Fn(&RemovedFile) -> bool,
+    ) -> Self {
+        let mut plan = Plan::default();
+        for (index, file) in removed.files.iter().enumerate() {
+            if takes(file) {
+                plan.add(index, file);
+            }
+        }
+        let planned = plan.entries(disk, removed);
+        let (disk, removed) = (disk.clone(), Arc::clone(removed));
+        let pool = BufferPool::default();
+        Self { disk, removed, planned, state: START, pool, is_scanned: false }
+    }
+
+    /// Entries in all, directories on the way included.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.planned.len()
+    }
+}
+
+/// The places of files.
+#[derive(Default)]
+struct Plan {
+    /// Directories, with the removed file that each is.
+    directories: HashMap<Names, Option<usize>>,
+    /// All other files, with all their names.
+    files: Vec<(usize, Vec<Names>)>,
+}
+
+impl Plan {
+    fn add(&mut self, index: usize, file: &RemovedFile) {
+        let mut places: Vec<Names> = file.paths.iter().map(|path| {
+            let top: &[&[u8]] = if path.is_complete { &[] } else { &[NAMELESS] };
+            top.iter().map(|name| name.to_vec()).chain(path.names.iter().cloned()).collect()
+        }).collect();
+        places.retain(|names| !names.is_empty() && path(names).is_some());
+        if places.is_empty() {
+            places.push(vec![NAMELESS.to_vec(), file.id.to_string().into_bytes()]);
+        }
+        for names in &places {
+            for depth in 1..names.len() {
+                self.directories.entry(names[..depth].to_vec()).or_default();
+            }
+        }
+        if file.kind == Some(FileType::Directory) {
+            // The newest of several that had one path comes last.
+            self.directories.insert(places.swap_remove(0), Some(index));
+        } else {
+            self.files.push((index, places));
+        }
+    }
+
+    /// All entries in their order.
+    fn entries(self, disk: &Disk, removed: &Removed) -> Vec<Planned> {
+        let mut used: HashSet<Names> = self.directories.keys().cloned().collect();
+        let mut placed: Vec<(Names, Planned)> = Vec::new();
+        for (names, index) in self.directories {
+            let Some(path) = path(&names) else { continue };
+            let file = index.map(|index| &removed.files[index]);
+            placed.push((names, Planned { entry: directory(path, file), file: None }));
+        }
+        for (index, places) in self.files {
+            let file = &removed.files[index];
+            let mut places: Vec<Names> =
+                places.into_iter().map(|names| free_name(names, file, &mut used)).collect();
+            places.sort();
+            let paths: Vec<_> = places.iter().filter_map(|names| path(names)).collect();
+            let Some(first) = paths.first().cloned() else { continue };
+            for (names, path) in places.into_iter().zip(paths) {
+                let is_first = path == first;
+                let kind = if is_first { kind(disk, file) } else { Some(Kind::HardLink(first.clone())) };
+                let Some(kind) = kind else { break };
+                let entry = entry(path, kind, file);
+                placed.push((names, Planned { entry, file: is_first.then_some(index) }));
+            }
+        }
+        placed.sort_by(|(one, _), (other, _)| one.cmp(other));
+        placed.into_iter().map(|(_, planned)| planned).collect()
+    }
+}
+
+/// The path of names, if entries can have it.
+fn path(names: &[Vec<u8>]) -> Option<EntryPath> {
+    EntryPath::new(names.join(&b'/'))
+}
+
+/// A name for a file that no other has.
+fn free_name(mut names: Names, file: &RemovedFile, used: &mut HashSet<Names>) -> Names {
+    let mark: &[u8] = match file.state {
+        State::Partly(_) => b".partial",
+        State::Unsized => b".unsized",
+        State::Whole | State::Shared | State::Lost => b"",
+    };
+    let Some(own) = names.pop() else { return names };
+    for number in 0_u64.. {
+        let number = if number == 0 { String::new() } else { format!(".{number}") };
+        let end = [mark, number.as_bytes()].concat();
+        // The longest names lose their ends to the mark.
+        let mut name = own[..own.len().min(255 - end.len())].to_vec();
+        name.extend(&end);
+        names.push(name);
+        if used.insert(names.clone()) {
+            break;
+        }
+        names.pop();
+    }
+    names
+}
+
+fn metadata(mode: u16, file: &RemovedFile) -> Metadata {
+    let mtime =
+        Timestamp { seconds: file.mtime.seconds, nanoseconds: file.mtime.nanoseconds.min(999_999_999) };
+    Metadata { mode: mode & 0o7777, uid: file.uid, gid: file.gid, mtime }
+}
+
+fn directory(path: EntryPath, file: Option<&RemovedFile>) -> Entry {
+    let unknown = Metadata { mode: 0o755, uid: 0, gid: 0, mtime: Timestamp::default() };
+    Entry {
+        path,
+        kind: Kind::Directory,
+        metadata: file.map_or(unknown, |file| metadata(file.mode.unwrap_or(0o755), file)),
+        xattrs: file.map_or(Vec::new(), xattrs),
+        links: Links::Single,
+        replaces: false,
+    }
+}
+
+fn xattrs(file: &RemovedFile) -> Vec<Xattr> {
+    let attributes = file.attributes.iter();
+    attributes.map(|(name, value)| Xattr { name: name.clone(), value: value.clone() }).collect()
+}
+
+fn entry(path: EntryPath, kind: Kind, file: &RemovedFile) -> Entry {
+    let several = file.paths.len() > 1 && !matches!(kind, Kind::HardLink(_));
+    let is_link = matches!(kind, Kind::HardLink(_));
+    Entry {
+        path,
+        kind,
+        // Whom else it may be read by is not known.
+        metadata: metadata(file.mode.unwrap_or(0o600), file),
+        xattrs: if is_link { Vec::new() } else { xattrs(file) },
+        links: if several { Links::Several } else { Links::Single },
+        replaces: false,
+    }
+}
+
+/// What a file is as an entry; `None` if nothing can be made of it.
+fn kind(disk: &Disk, file: &RemovedFile) -> Option<Kind> {
+    let device = || {
+        let number = file.device()?;
+        Some(Device { major: number.major, minor: number.minor })
+    };
+    Some(match file.kind? {
+        FileType::Regular => {
+            let ranges = Contents::new(disk, file).ranges();
+            let range = |range: std::ops::Range<u64>| DataRange {
+                offset: range.start,
+                length: range.end - range.start,
+            };
+            let data = ranges.into_iter().map(range).collect();
+            let size = file.size.min(undercroft_source::entry::MAX_FILE_SIZE);
+            Kind::Regular { size, data }
+        }
+        FileType::Symlink => {
+            let target = file.target()?;
+            let is_target = (1..=undercroft_source::entry::MAX_SYMLINK_TARGET)
+                .contains(&target.len())
+                && !target.contains(&0);
+            is_target.then(|| Kind::Symlink(target.to_vec()))?
+        }
+        FileType::Character => Kind::CharDevice(device()?),
+        FileType::Block => Kind::BlockDevice(device()?),
+        FileType::Fifo => Kind::Fifo,
+        FileType::Socket => Kind::Socket,
+        FileType::Directory => Kind::Directory,
+    })
+}
+
+impl Source for RemovedSource {
+    fn scan(&mut self, visit: &mut dyn FnMut(&Entry)) -> Result<(), SourceError> {
+        if self.is_scanned || self.state.next > 0 {
+            return Err(SourceError::ScanTooLate);
+        }
+        self.planned.iter().for_each(|planned| visit(&planned.entry));
+        self.is_scanned = true;
+        Ok(())
+    }
+
+    fn next_entry(&mut self) -> Result<Option<Entry>, SourceError> {
+        let Some(planned) = self.planned.get(self.state.next) else { return Ok(None) };
+        self.state.next += 1;
+        let file = planned.file.map(|index| &self.removed.files[index]);
+        self.state.contents = file.map(|file| Contents::new(&self.disk, file));
+        Ok(Some(planned.entry.clone()))
+    }
+
+    fn next_data(&mut self) -> Result<Option<Data>, SourceError> {
+        let Some(contents) = &mut self.state.contents else { return Ok(None) };
+        let piece = contents.next_piece().map_err(|error| SourceError::Fault(Box::new(error)))?;
+        let Some(piece) = piece else { return Ok(None) };
+        let bytes = piece.bytes();
+        let chunk = self.pool.piece(bytes.len() as u64, |space| {
+            space.copy_from_slice(bytes);
+            Ok::<_, SourceError>(bytes.len())
+        })?;
+        Ok(Some(Data { offset: piece.offset, chunk }))
+    }
+
+    fn restart(&mut self) -> Result<(), SourceError> {
+        if !self.is_scanned {
+            return Err(SourceError::NotScanned);
+        }
+        self.state = START;
+        Ok(())
+    }
+}
