@@ -49,11 +49,7 @@ const START: Pass = Pass { next: 0, contents: None };
 
 impl RemovedSource {
     /// The files of `removed`, found on `disk`, that `takes` accepts.
-    pub fn new(
-        disk: &Disk,
-        removed: &Arc<Removed>,
-        takes: impl Fn(&RemovedFile) -> bool,
-    ) -> Self {
+    pub fn new(disk: &Disk, removed: &Arc<Removed>, takes: impl Fn(&RemovedFile) -> bool) -> Self {
         let mut plan = Plan::default();
         for (index, file) in removed.files.iter().enumerate() {
             if takes(file) {
@@ -84,10 +80,14 @@ struct Plan {
 
 impl Plan {
     fn add(&mut self, index: usize, file: &RemovedFile) {
-        let mut places: Vec<Names> = file.paths.iter().map(|path| {
-            let top: &[&[u8]] = if path.is_complete { &[] } else { &[NAMELESS] };
-            top.iter().map(|name| name.to_vec()).chain(path.names.iter().cloned()).collect()
-        }).collect();
+        let mut places: Vec<Names> = file
+            .paths
+            .iter()
+            .map(|path| {
+                let top: &[&[u8]] = if path.is_complete { &[] } else { &[NAMELESS] };
+                top.iter().map(|name| name.to_vec()).chain(path.names.iter().cloned()).collect()
+            })
+            .collect();
         places.retain(|names| !names.is_empty() && path(names).is_some());
         if places.is_empty() {
             places.push(vec![NAMELESS.to_vec(), file.id.to_string().into_bytes()]);
@@ -123,7 +123,8 @@ impl Plan {
             let Some(first) = paths.first().cloned() else { continue };
             for (names, path) in places.into_iter().zip(paths) {
                 let is_first = path == first;
-                let kind = if is_first { kind(disk, file) } else { Some(Kind::HardLink(first.clone())) };
+                let kind =
+                    if is_first { kind(disk, file) } else { Some(Kind::HardLink(first.clone())) };
                 let Some(kind) = kind else { break };
                 let entry = entry(path, kind, file);
                 placed.push((names, Planned { entry, file: is_first.then_some(index) }));
@@ -163,8 +164,10 @@ fn free_name(mut names: Names, file: &RemovedFile, used: &mut HashSet<Names>) ->
 }
 
 fn metadata(mode: u16, file: &RemovedFile) -> Metadata {
-    let mtime =
-        Timestamp { seconds: file.mtime.seconds, nanoseconds: file.mtime.nanoseconds.min(999_999_999) };
+    let mtime = Timestamp {
+        seconds: file.mtime.seconds,
+        nanoseconds: file.mtime.nanoseconds.min(999_999_999),
+    };
     Metadata { mode: mode & 0o7777, uid: file.uid, gid: file.gid, mtime }
 }
 

@@ -34,7 +34,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let removed = Removed::find(&disk, &mut |_, _, _| {})?;
     for file in &removed.files {
         let path = |path: &undercroft_recover::Path| {
-            let names: Vec<_> = path.names.iter().map(|name| name.escape_ascii().to_string()).collect();
+            let names: Vec<_> =
+                path.names.iter().map(|name| name.escape_ascii().to_string()).collect();
             format!("{}{}", if path.is_complete { "/" } else { "?/" }, names.join("/"))
         };
         let paths: Vec<_> = file.paths.iter().map(path).collect();

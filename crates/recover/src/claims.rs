@@ -104,8 +104,8 @@ impl Owners {
             if is_own || is_clone(own, winner) {
                 continue;
             }
-            let part = segment.blocks.start.max(own.blocks.start)
-                ..segment.blocks.end.min(own.blocks.end);
+            let part =
+                segment.blocks.start.max(own.blocks.start)..segment.blocks.end.min(own.blocks.end);
             match lost.last_mut() {
                 Some(last) if last.end == part.start => last.end = part.end,
                 _ => lost.push(part),
@@ -133,7 +133,8 @@ mod tests {
 
     #[test]
     fn the_last_claim_on_a_block_wins() {
-        let claims = [claim(0, 0..10, 5), claim(1, 4..6, 9), claim(2, 8..20, 3), claim(0, 30..31, 5)];
+        let claims =
+            [claim(0, 0..10, 5), claim(1, 4..6, 9), claim(2, 8..20, 3), claim(0, 30..31, 5)];
         let owners = Owners::new(claims.to_vec());
         assert_eq!(owners.lost(&claims[0]), [4..6]);
         assert_eq!(owners.lost(&claims[1]), []);

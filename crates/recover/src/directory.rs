@@ -1,11 +1,11 @@
 //! Entries of directories: those in use, and those that were removed and are still legible.
 
 use undercroft_xfs_format::bytes::{be16, be32, be64};
+use undercroft_xfs_format::dir_layout::{DATA_ALIGN, DirLayout};
 use undercroft_xfs_format::units::{InodeNumber, Lsn};
 use undercroft_xfs_format::{
     BufferKind, EntryType, FileType, Geometry, Header, dir_block, dir_data, dir_shortform,
 };
-use undercroft_xfs_format::dir_layout::{DATA_ALIGN, DirLayout};
 
 use crate::names::is_name;
 
@@ -157,12 +157,7 @@ pub(crate) fn whole_entry_at(block: &[u8], layout: DirLayout, at: usize) -> Opti
     (is_marked && !entry.is_half).then_some(Entry { is_removed: false, ..entry })
 }
 
-fn removed_at(
-    block: &[u8],
-    layout: DirLayout,
-    at: usize,
-    end: usize,
-) -> Option<(Entry, usize)> {
+fn removed_at(block: &[u8], layout: DirLayout, at: usize, end: usize) -> Option<(Entry, usize)> {
     let name_len = usize::from(block[at + 8]);
     let len = layout.entry_size(name_len);
     if name_len == 0 || at + len > end {
@@ -178,12 +173,7 @@ fn removed_at(
     let kind = EntryType::from_raw(kind)?;
     let is_half = be16(block, at) == 0xffff;
     let number = if is_half { u64::from(be32(block, at + 4)) } else { be64(block, at) };
-    let entry = Entry {
-        inode: InodeNumber(number),
-        name: name.to_vec(),
-        kind,
-        is_removed: true,
-        is_half,
-    };
+    let entry =
+        Entry { inode: InodeNumber(number), name: name.to_vec(), kind, is_removed: true, is_half };
     is_name(name).then_some((entry, len))
 }

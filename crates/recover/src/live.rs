@@ -101,11 +101,7 @@ fn of_blocks(
     mut goes_on: impl FnMut(&Entries) -> bool,
 ) -> Option<Entries> {
     let geometry = &disk.geometry;
-    let fork = Fork {
-        format: core.data_format,
-        extents: core.data_extents,
-        bytes: fork.into(),
-    };
+    let fork = Fork { format: core.data_format, extents: core.data_extents, bytes: fork.into() };
     let map = map::of_fork(disk, number, &fork)?;
     let unit = geometry.dir_block_blocks() as usize;
     let end = geometry.dir_leaf_block().0;

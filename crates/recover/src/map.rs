@@ -146,7 +146,8 @@ impl Map {
     pub(crate) fn fill(&mut self, disk: &Disk, extents: &[Extent]) {
         for extent in extents {
             let (start, end) = (extent.offset.0, extent.end().0);
-            let Some(gap) = self.missing.iter().position(|gap| gap.start <= start && end <= gap.end)
+            let Some(gap) =
+                self.missing.iter().position(|gap| gap.start <= start && end <= gap.end)
             else {
                 continue;
             };

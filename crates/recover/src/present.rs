@@ -6,7 +6,9 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 use undercroft_block::BlockError;
 use undercroft_xfs_format::units::{AgBlock, AgInode, AgNumber, InodeNumber, Lsn};
-use undercroft_xfs_format::{FileType, InodeChunkRecord, InodeCore, InodeFlags2, inode_crc_matches};
+use undercroft_xfs_format::{
+    FileType, InodeChunkRecord, InodeCore, InodeFlags2, inode_crc_matches,
+};
 
 use crate::disk::Disk;
 use crate::error::RecoverError;

@@ -156,14 +156,7 @@ impl Remains {
     }
 
     /// Takes a block that belongs to an inode.
-    fn owned(
-        &mut self,
-        disk: &Disk,
-        sector: u64,
-        kind: BufferKind,
-        header: &Header,
-        block: &[u8],
-    ) {
+    fn owned(&mut self, disk: &Disk, sector: u64, kind: BufferKind, header: &Header, block: &[u8]) {
         let geometry = &disk.geometry;
         let Some(owner) = header.owner(block).map(InodeNumber) else { return };
         match kind {
@@ -199,8 +192,7 @@ impl Remains {
 pub(crate) fn in_place(disk: &Disk, core: InodeCore, bytes: &[u8]) -> InodeCopy {
     let geometry = &disk.geometry;
     let data = bytes.get(core.data_fork(geometry)).map(Into::into);
-    let is_local = core.forkoff > 0
-        && core.attr_format == undercroft_xfs_format::ForkFormat::Local;
+    let is_local = core.forkoff > 0 && core.attr_format == undercroft_xfs_format::ForkFormat::Local;
     let attr = bytes.get(core.attr_fork(geometry)).filter(|_| is_local).map(Into::into);
     InodeCopy { lsn: core.lsn, origin: Origin::Chunk, core, data, attr }
 }

@@ -37,18 +37,15 @@ pub(crate) fn free_extents(disk: &Disk, ag: AgNumber) -> Result<Vec<AllocRecord>
 
 fn header(disk: &Disk, ag: AgNumber, kind: BufferKind) -> Result<Vec<u8>, RecoverError> {
     let geometry = &disk.geometry;
-    let sector =
-        geometry.header_sector(ag, if kind == BufferKind::Agf { 1 } else { 2 });
-    let bytes = undercroft_block::read_buffer(
-        disk.present.as_ref(),
-        sector,
-        geometry.sector_size(),
-    )?;
+    let sector = geometry.header_sector(ag, if kind == BufferKind::Agf { 1 } else { 2 });
+    let bytes =
+        undercroft_block::read_buffer(disk.present.as_ref(), sector, geometry.sector_size())?;
     let verified = match kind {
         BufferKind::Agf => Agf::verify(&bytes, geometry, ag),
         _ => Agi::verify(&bytes, geometry, ag),
     };
-    let defect = |what: String| RecoverError::Tree { tree: kind.name(), group: ag.0, block: 0, what };
+    let defect =
+        |what: String| RecoverError::Tree { tree: kind.name(), group: ag.0, block: 0, what };
     verified.map_err(|error| defect(error.to_string()))?;
     if let Some(header) = Header::of(kind).filter(|_| geometry.features.crc)
         && !header.checksum_matches(&bytes, geometry.block_size())
@@ -70,8 +67,7 @@ fn leaves(
     let geometry = &disk.geometry;
     let layout = HeaderLayout::new(tree, geometry.features.crc);
     let record = if tree == TreeKind::Bnobt { AllocRecord::LEN } else { InodeChunkRecord::LEN };
-    let (_, node_max) =
-        undercroft_xfs_format::block_capacity(tree, layout, geometry.block_size());
+    let (_, node_max) = undercroft_xfs_format::block_capacity(tree, layout, geometry.block_size());
     let levels = root.levels.min(u32::from(MAX_TREE_HEIGHT));
     let mut block = root.block;
     for level in (1..levels).rev() {

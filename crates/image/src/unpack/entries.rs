@@ -3,11 +3,11 @@
 //! The entries come depth first, each directory before what is in it: so do those of a volume, a
 //! directory, and of what was recovered; archives may come in any order, and are not taken here.
 
+use super::UnpackError;
 use super::directory::DirectorySink;
 use super::sink::{Contents, Event, Item, Progress, Sink, Summary, Take};
 use super::tar::TarSink;
 use super::volume::REPORT_EVERY;
-use super::UnpackError;
 use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
@@ -112,10 +112,8 @@ impl Directory {
     fn of(entry: &Entry) -> Self {
         let (kind, device) = kind(&entry.kind);
         let metadata = &entry.metadata;
-        let time = Timestamp {
-            seconds: metadata.mtime.seconds,
-            nanoseconds: metadata.mtime.nanoseconds,
-        };
+        let time =
+            Timestamp { seconds: metadata.mtime.seconds, nanoseconds: metadata.mtime.nanoseconds };
         let core = InodeCore {
             mode: kind.mode_bits() | metadata.mode,
             uid: metadata.uid,
@@ -126,7 +124,8 @@ impl Directory {
             nlink: 1,
             ..InodeCore::default()
         };
-        let attribute = |xattr: &undercroft_source::Xattr| (xattr.name.clone(), xattr.value.clone());
+        let attribute =
+            |xattr: &undercroft_source::Xattr| (xattr.name.clone(), xattr.value.clone());
         let attributes = entry.xattrs.iter().map(attribute).collect();
         Self { path: entry.path.as_bytes().to_vec(), kind, core, device, attributes }
     }

@@ -43,7 +43,8 @@ impl VolumeSource {
         let volume = Arc::clone(&self.volume);
         let read = move |filling: &mut Filling<UnpackError>| {
             let course = Course { order: WalkOrder::Names, data: true };
-            let to = Receiver::Consumer { filling, pool: BufferPool::default(), buffer: Vec::new() };
+            let to =
+                Receiver::Consumer { filling, pool: BufferPool::default(), buffer: Vec::new() };
             unpack(Subtree::from(&volume), course, &mut SourceSink { to }, &mut |_| {})?;
             Ok(undercroft_source::Warnings::default())
         };

@@ -84,11 +84,7 @@ fn items(
 }
 
 /// The copy of an inode in its item.
-fn inode(
-    geometry: &Geometry,
-    lsn: Lsn,
-    regions: &[Vec<u8>],
-) -> Option<(InodeNumber, InodeCopy)> {
+fn inode(geometry: &Geometry, lsn: Lsn, regions: &[Vec<u8>]) -> Option<(InodeNumber, InodeCopy)> {
     let (first, rest) = regions.split_first()?;
     let item = InodeItem::decode(first).ok()?;
     let (core, forks) = rest.split_first()?;

@@ -3,12 +3,14 @@
 use std::ops::Range;
 
 use undercroft_xfs_format::units::InodeNumber;
-use undercroft_xfs_format::{DeviceNumber, FileType, ForkFormat, InodeCore, InodeFlags2, Timestamp};
+use undercroft_xfs_format::{
+    DeviceNumber, FileType, ForkFormat, InodeCore, InodeFlags2, Timestamp,
+};
 
 use super::evidence::Evidence;
 use crate::attributes;
-use crate::disk::Disk;
 use crate::directory;
+use crate::disk::Disk;
 use crate::file_id::FileId;
 use crate::map::{self, Map};
 use crate::names::{self, Name};
@@ -157,12 +159,7 @@ pub(super) fn all(disk: &Disk, evidence: &Evidence) -> Vec<RemovedFile> {
     files.into_iter().filter_map(|(id, trail)| of_trail(disk, evidence, *id, trail)).collect()
 }
 
-fn of_trail(
-    disk: &Disk,
-    evidence: &Evidence,
-    id: FileId,
-    trail: &Trail,
-) -> Option<RemovedFile> {
+fn of_trail(disk: &Disk, evidence: &Evidence, id: FileId, trail: &Trail) -> Option<RemovedFile> {
     let seen = trail.core.as_ref();
     let end = trail.end.as_ref();
     let core = seen.map(|seen| &seen.value).or(end.map(|end| &end.core))?;
@@ -249,9 +246,8 @@ fn known(
     literal: Option<&[u8]>,
 ) -> Content {
     let own = trail.data.as_ref().map(|seen| &seen.value);
-    let own = own.filter(|fork| {
-        fork.format == core.data_format && fork.extents == core.data_extents
-    });
+    let own =
+        own.filter(|fork| fork.format == core.data_format && fork.extents == core.data_extents);
     let end = usize::from(core.forkoff) * 8;
     let stale = literal.map(|bytes| {
         let len = if end == 0 { bytes.len() } else { end.min(bytes.len()) };
@@ -306,12 +302,7 @@ fn guessed(
 }
 
 /// The map of a file with what leaves of its tree in free space say of the ranges that it lacks.
-fn with_leaves(
-    disk: &Disk,
-    evidence: &Evidence,
-    number: InodeNumber,
-    content: Content,
-) -> Content {
+fn with_leaves(disk: &Disk, evidence: &Evidence, number: InodeNumber, content: Content) -> Content {
     let Content::Map(mut map) = content else { return content };
     let mut leaves: Vec<_> = evidence.remains.leaves.get(&number).into_iter().flatten().collect();
     // The latest of each range counts.

@@ -181,8 +181,8 @@ impl<'d> Clones<'d> {
             let mut before = extents[..behind].iter().rev().take(64);
             let found = before.find(|(extent, other)| {
                 let is_there = block_behind(extent) > at;
-                let same = extent.offset.0.wrapping_sub(extent.start.0)
-                    == offset.wrapping_sub(part.start);
+                let same =
+                    extent.offset.0.wrapping_sub(extent.start.0) == offset.wrapping_sub(part.start);
                 is_there && same && life.meets(other)
             });
             let Some((extent, _)) = found else { return false };

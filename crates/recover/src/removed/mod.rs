@@ -39,10 +39,7 @@ impl Removed {
     ///
     /// # Errors
     /// The trees that say what is in use are damaged, or the device failed at them.
-    pub fn find(
-        disk: &Disk,
-        report: &mut dyn FnMut(Step, u64, u64),
-    ) -> Result<Self, RecoverError> {
+    pub fn find(disk: &Disk, report: &mut dyn FnMut(Step, u64, u64)) -> Result<Self, RecoverError> {
         let mut progress = Progress::new(report);
         let evidence = Evidence::gather(disk, &mut progress)?;
         let mut files = file::all(disk, &evidence);

@@ -77,9 +77,9 @@ impl Selection<'_> {
     pub(crate) fn takes(&self, file: &RemovedFile) -> bool {
         let filter = self.filter;
         let key = |time: Timestamp| (time.seconds, time.nanoseconds);
-        let since = filter.since.is_none_or(|since| {
-            file.removed_at.is_some_and(|removed| key(removed) >= key(since))
-        });
+        let since = filter
+            .since
+            .is_none_or(|since| file.removed_at.is_some_and(|removed| key(removed) >= key(since)));
         since
             && filter.owner.is_none_or(|owner| file.uid == owner)
             && filter.larger.is_none_or(|size| file.size > size)

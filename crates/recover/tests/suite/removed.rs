@@ -1,0 +1,117 @@
+//! What is found of removed files, held against what they were.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use undercroft_block::FileDevice;
+use undercroft_judges::{kernel, rounds};
+use undercroft_recover::{Contents, Disk, Removed, RemovedFile, State};
+use undercroft_xfs_format::FileType;
+
+use crate::history::History;
+
+/// Volumes as mkfs makes them today, as it made them, and with other sizes.
+const FORMATS: [&[&str]; 5] = [
+    &[],
+    &["-n", "parent=0"],
+    &["-m", "rmapbt=0,reflink=0,finobt=0", "-i", "sparse=0,nrext64=0", "-n", "parent=0"],
+    &["-b", "size=1024"],
+    &["-n", "size=65536"],
+];
+
+fn find(history: &History) -> (Disk, Removed) {
+    let disk = Disk::new(Arc::new(FileDevice::open(&history.image, true).unwrap())).unwrap();
+    let removed = Removed::find(&disk, &mut |_, _, _| {}).unwrap();
+    (disk, removed)
+}
+
+fn digest(disk: &Disk, file: &RemovedFile) -> [u8; 32] {
+    let mut bytes = vec![0; file.size as usize];
+    let mut contents = Contents::new(disk, file);
+    while let Some(piece) = contents.next_piece().unwrap() {
+        let start = piece.offset as usize;
+        bytes[start..start + piece.bytes().len()].copy_from_slice(piece.bytes());
+    }
+    Sha256::digest(&bytes).into()
+}
+
+/// The paths of a file.
+fn paths(file: &RemovedFile) -> Vec<String> {
+    let complete = file.paths.iter().filter(|path| path.is_complete);
+    complete.map(|path| String::from_utf8(path.names.join(&b'/')).unwrap()).collect()
+}
+
+/// Fails if a file that is called whole is not what was there; returns the files that are whole, and
+/// all that have a path.
+fn judge(history: &History, what: &str) -> (BTreeMap<String, [u8; 32]>, usize) {
+    let (disk, removed) = find(history);
+    let (mut whole, mut named) = (BTreeMap::new(), 0);
+    for file in removed.files.iter().filter(|file| file.kind == Some(FileType::Regular)) {
+        let paths = paths(file);
+        named += paths.iter().filter(|path| history.removed.contains(*path)).count();
+        if !matches!(file.state, State::Whole | State::Shared) {
+            continue;
+        }
+        let digest = digest(&disk, file);
+        assert!(!paths.is_empty(), "{what}: {} has no path", file.id);
+        for path in paths {
+            let known = history.contents.get(&path);
+            assert!(
+                known.is_some_and(|known| known.contains(&digest)),
+                "{what}: {path} ({}) is called whole and is not what was there",
+                file.id
+            );
+            whole.insert(path, digest);
+        }
+    }
+    (whole, named)
+}
+
+#[test]
+fn what_was_removed_last_comes_back_whole() {
+    let test = "recover::suite::removed::what_was_removed_last_comes_back_whole";
+    if !kernel::available_or_report(test) {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    for (seed, options) in FORMATS.into_iter().enumerate() {
+        let mut history = History::begin(home.path(), seed as u64, options);
+        let mount = history.mount();
+        history.remove(&mount, "old", 3);
+        mount.unmount().unwrap();
+        let (whole, named) = judge(&history, &format!("{options:?}"));
+        assert!(!history.removed.is_empty());
+        let missing: Vec<_> =
+            history.removed.iter().filter(|path| !whole.contains_key(*path)).collect();
+        assert!(missing.is_empty(), "{options:?}: {missing:?}");
+        assert_eq!(named, history.removed.len(), "{options:?}: a file was found twice");
+    }
+}
+
+/// The bar that counts most: whatever was overwritten, nothing false is called whole.
+#[test]
+fn nothing_false_is_called_whole_after_space_was_used_again() {
+    let test = "recover::suite::removed::nothing_false_is_called_whole_after_space_was_used_again";
+    if !kernel::available_or_report(test) {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let (mut removed, mut found, mut called_whole) = (0, 0, 0);
+    for seed in 100..100 + rounds::rounds(8, 500) {
+        let options = FORMATS[seed as usize % FORMATS.len()];
+        let mut history = History::begin(home.path(), seed, options);
+        for round in 0..3 {
+            let mount = history.mount();
+            history.remove(&mount, if round == 0 { "old" } else { "" }, 3);
+            history.use_again(&mount, 1 + seed % 4);
+            mount.unmount().unwrap();
+        }
+        let (whole, named) = judge(&history, &format!("seed {seed}, {options:?}"));
+        removed += history.removed.len();
+        found += named;
+        called_whole += whole.len();
+        std::fs::remove_file(&history.image).unwrap();
+    }
+    assert!(called_whole > 0 && found > removed / 4, "{removed} {found} {called_whole}");
+}
