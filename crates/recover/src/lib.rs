@@ -27,8 +27,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-// Rooms by floors, from the ground up: each imports only from those before it.
-
+// Rooms by floors, from the ground up: each uses only those on floors before its own.
 mod error;
 mod file_id;
 mod progress;
@@ -51,8 +50,9 @@ mod journal;
 mod live;
 mod remains;
 
-mod contents;
 mod removed;
+
+mod contents;
 
 pub use contents::{Contents, Piece};
 pub use disk::Disk;
