@@ -35,6 +35,7 @@ mod visit;
 
 mod groups;
 mod names;
+mod removed;
 mod superblock;
 mod trees;
 mod volume;
@@ -57,7 +58,7 @@ pub struct Target {
 }
 
 /// All targets; the one with the most state comes last.
-pub const TARGETS: [Target; 22] = [
+pub const TARGETS: [Target; 23] = [
     Target { name: "superblock", run: superblock::run },
     Target { name: "group_header", run: groups::run },
     Target { name: "tree_block", run: trees::run },
@@ -79,6 +80,7 @@ pub const TARGETS: [Target; 22] = [
     Target { name: "partition_table", run: partitions::run },
     Target { name: "nbd_requests", run: nbd::requests },
     Target { name: "nbd_answers", run: nbd::answers },
+    Target { name: "removed_files", run: removed::run },
     Target { name: "open_and_walk", run: volume::run },
 ];
 

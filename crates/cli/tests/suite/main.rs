@@ -6,6 +6,7 @@ mod book;
 mod command;
 mod containers;
 mod damage;
+mod deleted;
 mod descriptions;
 mod diff;
 mod disks;
