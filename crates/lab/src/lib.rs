@@ -51,6 +51,7 @@ pub use outcome::Outcome;
 pub use record::{Record, Session, read_records, write_record};
 pub use report::comparison::Comparison;
 pub use report::figures::plot;
+pub use report::markdown::document;
 pub use report::page::{layout_map, layout_page, page, records_of_page};
 pub use report::tables::write_tables;
 pub use statistics::Spread;

@@ -1,4 +1,4 @@
-//! Which blocks are free now.
+//! Which blocks are free now, or kept for trees that will grow.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use crate::disk::Disk;
 use crate::error::RecoverError;
 use crate::trees;
 
-/// The free extents of all groups.
+/// The blocks of all groups that belong to nothing.
 #[derive(Debug, Default)]
 pub(crate) struct FreeSpace {
     /// Ranges of [`FsBlock`]s in ascending order.
@@ -20,6 +20,15 @@ impl FreeSpace {
         let geometry = &disk.geometry;
         let mut extents = Vec::new();
         for ag in (0..geometry.ag_count).map(AgNumber) {
+            // Without checksums nothing tells a tree's block from data.
+            let kept =
+                if geometry.features.crc { trees::kept_blocks(disk, ag)? } else { Vec::new() };
+            for block in kept {
+                let start = geometry.fs_block(ag, block);
+                if geometry.valid_extent(start, 1) {
+                    extents.push(start.0..start.0 + 1);
+                }
+            }
             for extent in trees::free_extents(disk, ag)? {
                 let start = geometry.fs_block(ag, extent.start);
                 if geometry.valid_extent(start, u64::from(extent.len)) {

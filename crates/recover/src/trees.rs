@@ -3,7 +3,7 @@
 use undercroft_xfs_format::units::{AgBlock, AgNumber};
 use undercroft_xfs_format::{
     Agf, Agi, AllocRecord, BufferKind, Geometry, Header, HeaderLayout, InodeChunkRecord,
-    MAX_TREE_HEIGHT, TreeKind, TreeRoot, bytes, checksum,
+    MAX_TREE_HEIGHT, TreeKind, TreeRoot, agfl, bytes, checksum,
 };
 
 use crate::disk::Disk;
@@ -35,14 +35,29 @@ pub(crate) fn free_extents(disk: &Disk, ag: AgNumber) -> Result<Vec<AllocRecord>
     Ok(extents)
 }
 
+/// Blocks that a group keeps for its trees. They were free, and nothing is written to them before they
+/// are a tree's.
+pub(crate) fn kept_blocks(disk: &Disk, ag: AgNumber) -> Result<Vec<AgBlock>, RecoverError> {
+    let geometry = &disk.geometry;
+    let agf = Agf::decode(&header(disk, ag, BufferKind::Agf)?, geometry);
+    let list = header(disk, ag, BufferKind::Agfl)?;
+    Ok(agfl::live(&agf, &list, geometry).collect())
+}
+
 fn header(disk: &Disk, ag: AgNumber, kind: BufferKind) -> Result<Vec<u8>, RecoverError> {
     let geometry = &disk.geometry;
-    let sector = geometry.header_sector(ag, if kind == BufferKind::Agf { 1 } else { 2 });
+    let index = match kind {
+        BufferKind::Agf => 1,
+        BufferKind::Agi => 2,
+        _ => 3,
+    };
+    let sector = geometry.header_sector(ag, index);
     let bytes =
         undercroft_block::read_buffer(disk.present.as_ref(), sector, geometry.sector_size())?;
     let verified = match kind {
         BufferKind::Agf => Agf::verify(&bytes, geometry, ag),
-        _ => Agi::verify(&bytes, geometry, ag),
+        BufferKind::Agi => Agi::verify(&bytes, geometry, ag),
+        _ => agfl::verify(&bytes, geometry, ag),
     };
     let defect =
         |what: String| RecoverError::Tree { tree: kind.name(), group: ag.0, block: 0, what };

@@ -5,6 +5,7 @@ pub(crate) mod chapter;
 pub(crate) mod chapters;
 pub(crate) mod comparison;
 pub(crate) mod figures;
+pub(crate) mod markdown;
 pub(crate) mod number;
 pub(crate) mod page;
 pub(crate) mod plot;

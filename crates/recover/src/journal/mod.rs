@@ -3,13 +3,16 @@
 //! A record is found by its header anywhere in the journal, and ordered by its position in time. A
 //! record that was overwritten in part ends what goes on in it.
 
+mod buffers;
 mod directories;
+mod maps;
 mod records;
 mod transactions;
 
 use undercroft_xfs_format::units::{InodeNumber, Lsn};
 use undercroft_xfs_format::{
-    Geometry, InodeCore, InodeItem, InodeItemFields, LogItemKind, core_from_log, root_from_log,
+    BufferItem, BufferItemType, Extent, Geometry, InodeCore, InodeItem, InodeItemFields,
+    LogItemKind, core_from_log, root_from_log,
 };
 
 use crate::directory::OldEntry;
@@ -17,6 +20,7 @@ use crate::disk::Disk;
 use crate::progress::Progress;
 use crate::trail::{InodeCopy, Origin};
 use directories::Directories;
+use maps::Maps;
 use transactions::Transactions;
 
 /// The part of time that the journal covers.
@@ -34,6 +38,10 @@ pub(crate) enum Told {
     Inode(InodeNumber, InodeCopy),
     /// An entry in a block of a directory.
     Entry(OldEntry),
+    /// Extents of a file in a block of its map.
+    Extents(InodeNumber, Lsn, Vec<Extent>),
+    /// The volume was unmounted.
+    Unmount(Lsn),
 }
 
 /// Reads all of the journal and hands over each copy of an inode in it, in the order of time; and
@@ -44,16 +52,53 @@ pub(crate) fn read(
     mut visit: impl FnMut(Told),
 ) -> Option<Span> {
     let mut span: Option<Span> = None;
-    let mut directories = Directories::default();
+    let mut blocks = Blocks::default();
     let mut transactions = Transactions::default();
     records::read(disk, progress, |record| {
         let lsn = record.lsn;
         span = Some(Span { oldest: span.map_or(lsn, |span| span.oldest), newest: lsn });
+        if transactions::is_unmount(&record) {
+            visit(Told::Unmount(lsn));
+        }
         transactions.add(record, |lsn, regions| {
-            items(&disk.geometry, lsn, regions, &mut directories, &mut visit);
+            items(&disk.geometry, lsn, regions, &mut blocks, &mut visit);
         });
     });
     span
+}
+
+/// Blocks that are logged in parts.
+#[derive(Default)]
+struct Blocks {
+    directories: Directories,
+    maps: Maps,
+}
+
+impl Blocks {
+    fn add(
+        &mut self,
+        geometry: &Geometry,
+        lsn: Lsn,
+        regions: &[Vec<u8>],
+        visit: &mut impl FnMut(Told),
+    ) {
+        let Some((first, data)) = regions.split_first() else { return };
+        let Ok(item) = BufferItem::decode(first) else { return };
+        match item.buffer_type {
+            BufferItemType::DirBlock | BufferItemType::DirData
+                if !geometry.features.parent_pointers() =>
+            {
+                let visit = &mut |entry| visit(Told::Entry(entry));
+                self.directories.add(geometry, lsn, (&item, data), visit);
+            }
+            BufferItemType::Tree => {
+                if let Some((file, extents)) = self.maps.add(geometry, (&item, data)) {
+                    visit(Told::Extents(file, lsn, extents));
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 /// The items of a transaction.
@@ -61,7 +106,7 @@ fn items(
     geometry: &Geometry,
     lsn: Lsn,
     regions: &[Vec<u8>],
-    directories: &mut Directories,
+    blocks: &mut Blocks,
     visit: &mut impl FnMut(Told),
 ) {
     let mut at = 0;
@@ -75,9 +120,7 @@ fn items(
                     visit(Told::Inode(number, copy));
                 }
             }
-            LogItemKind::Buffer if !geometry.features.parent_pointers() => {
-                directories.add(geometry, lsn, item, &mut |entry| visit(Told::Entry(entry)));
-            }
+            LogItemKind::Buffer => blocks.add(geometry, lsn, item, visit),
             _ => {}
         }
     }

@@ -9,6 +9,15 @@ use super::records::Record;
 /// Bytes of transactions under way that are kept: the largest checkpoints of a kernel are smaller.
 const OPEN_BYTES: usize = 256 << 20;
 
+/// Whether a record says that the volume was unmounted: with its only operation.
+pub(super) fn is_unmount(record: &Record) -> bool {
+    let operation = record.data.get(..OperationHeader::LEN).map(OperationHeader::decode);
+    record.operations == 1
+        && operation.is_some_and(|operation| {
+            operation.is_ok_and(|operation| operation.flags.contains(OperationFlags::UNMOUNT))
+        })
+}
+
 /// A transaction under way.
 struct Open {
     lsn: Lsn,

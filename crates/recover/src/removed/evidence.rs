@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use undercroft_xfs_format::units::{InodeNumber, Lsn};
-use undercroft_xfs_format::{Extent, FileType, ForkFormat, InodeFlags2};
+use undercroft_xfs_format::{Extent, FileType, ForkFormat, InodeFlags2, Timestamp};
 
 use crate::directory::{self, OldEntry};
 use crate::disk::Disk;
@@ -25,11 +25,15 @@ pub(super) struct Evidence {
     pub(super) space: FreeSpace,
     pub(super) remains: Remains,
     pub(super) trails: FxHashMap<FileId, Trail>,
-    /// Extents that files which are still there had at a time, by the journal.
-    pub(super) had: Vec<(Extent, Lsn)>,
+    /// Extents that files had at a time, by the journal.
+    pub(super) had: Vec<(InodeNumber, Extent, Lsn)>,
     /// Entries that directories had.
     pub(super) entries: Vec<OldEntry>,
     pub(super) journal: Option<Span>,
+    /// Latest times of changes up to positions in the journal, both ascending.
+    times: Vec<(Lsn, Timestamp)>,
+    /// Positions at which the volume was unmounted, ascending.
+    unmounts: Vec<Lsn>,
 }
 
 impl Evidence {
@@ -42,9 +46,15 @@ impl Evidence {
         let space = FreeSpace::read(disk)?;
         let mut had = Vec::new();
         let mut entries = removed_entries(disk, &present);
+        let (mut times, mut unmounts) = (Vec::new(), Vec::new());
         let journal = journal::read(disk, progress, |told| match told {
             Told::Entry(entry) => entries.push(entry),
+            Told::Unmount(lsn) => unmounts.push(lsn),
+            Told::Extents(file, lsn, extents) => {
+                had.extend(extents.into_iter().map(|extent| (file, extent, lsn)));
+            }
             Told::Inode(number, copy) => {
+                add_time(&mut times, copy.lsn, copy.core.ctime);
                 entries.extend(short_entries(disk, number, &copy));
                 take(disk, &present, number, copy, &mut trails, &mut had);
             }
@@ -62,7 +72,33 @@ impl Evidence {
         });
         entries.append(&mut remains.entries);
         trails.retain(|file, trail| is_of_interest(disk, &present, *file, trail));
-        Ok(Self { present, space, remains, trails, had, entries, journal })
+        Ok(Self { present, space, remains, trails, had, entries, journal, times, unmounts })
+    }
+
+    /// The time of the last change before the volume was last unmounted before a position.
+    pub(super) fn unmounted_before(&self, lsn: Lsn) -> Option<Timestamp> {
+        let behind = self.unmounts.partition_point(|at| at.0 < lsn.0);
+        self.time_at(self.unmounts[behind.checked_sub(1)?])
+    }
+
+    /// The time at a position of the journal; `None` before all that it has.
+    pub(super) fn time_at(&self, lsn: Lsn) -> Option<Timestamp> {
+        let behind = self.times.partition_point(|(at, _)| at.0 <= lsn.0);
+        behind.checked_sub(1).map(|place| self.times[place].1)
+    }
+}
+
+/// Notes that it was `time` at a position.
+fn add_time(times: &mut Vec<(Lsn, Timestamp)>, lsn: Lsn, time: Timestamp) {
+    let key = |time: Timestamp| (time.seconds, time.nanoseconds);
+    match times.last_mut() {
+        Some((last, latest)) if *last == lsn && key(*latest) < key(time) => *latest = time,
+        Some((last, latest)) if last.0 < lsn.0 => {
+            let latest = if key(*latest) < key(time) { time } else { *latest };
+            times.push((lsn, latest));
+        }
+        Some(_) => {}
+        None => times.push((lsn, time)),
     }
 }
 
@@ -99,15 +135,15 @@ fn short_entries(disk: &Disk, parent: InodeNumber, copy: &InodeCopy) -> Vec<OldE
     found.map_or(Vec::new(), |found| found.entries.into_iter().map(old).collect())
 }
 
-/// Takes a copy of an inode: a part of the trail of a file that is gone, or what one that is there
-/// had before.
+/// Takes a copy of an inode: the extents that the file had then, and a part of the trail of one that is
+/// gone.
 fn take(
     disk: &Disk,
     present: &Present,
     number: InodeNumber,
     copy: InodeCopy,
     trails: &mut FxHashMap<FileId, Trail>,
-    had: &mut Vec<(Extent, Lsn)>,
+    had: &mut Vec<(InodeNumber, Extent, Lsn)>,
 ) {
     let geometry = &disk.geometry;
     if copy.core.mode == 0 {
@@ -121,19 +157,18 @@ fn take(
         }
         return;
     }
+    if let Some(bytes) = &copy.data
+        && copy.core.data_format == ForkFormat::Extents
+    {
+        let (format, extents) = (copy.core.data_format, copy.core.data_extents);
+        let fork = Fork { format, extents, bytes: bytes.clone() };
+        let map = map::of_fork(disk, number, &fork).unwrap_or_default();
+        had.extend(map.extents.into_iter().map(|extent| (number, extent, copy.lsn)));
+    }
     let file = FileId { number, generation: copy.core.generation };
     if !present.has(file) {
         let has_name = |fork: &[u8]| !names::of_shortform(geometry, fork).is_empty();
         trails.entry(file).or_default().add(copy, has_name);
-        return;
-    }
-    let Some(bytes) = copy.data else { return };
-    let fork = Fork { format: copy.core.data_format, extents: copy.core.data_extents, bytes };
-    // Blocks of its tree are those of today.
-    if fork.format == ForkFormat::Extents
-        && let Some(map) = map::of_fork(disk, number, &fork)
-    {
-        had.extend(map.extents.into_iter().map(|extent| (extent, copy.lsn)));
     }
 }
 

@@ -3,9 +3,10 @@
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
-use undercroft_xfs_format::units::{FsBlock, InodeNumber};
+use undercroft_xfs_format::units::{FsBlock, InodeNumber, Lsn};
 use undercroft_xfs_format::{Extent, FileType, InodeFlags2, Timestamp};
 
+use super::ByNumber;
 use super::evidence::Evidence;
 use super::file::{Content, Loss, RemovedFile, SizeFrom, State};
 use crate::claims::{Claim, Life, Owners};
@@ -22,11 +23,12 @@ pub(super) fn judge(disk: &Disk, evidence: &Evidence, files: &mut [RemovedFile])
     }
     let own = claims.len();
     let present = files.len();
-    claims.extend(evidence.had.iter().map(|(extent, lsn)| Claim {
+    let by_number = ByNumber::new(files);
+    claims.extend(evidence.had.iter().map(|(number, extent, lsn)| Claim {
         blocks: blocks(extent),
         offset: extent.offset.0,
         lsn: lsn.0,
-        file: present,
+        file: by_number.until(*number, *lsn).unwrap_or(present),
         life: None,
     }));
     let owners = Owners::new(claims.clone());
@@ -93,6 +95,7 @@ fn state(
     claimed: &[Claimed],
     clones: &mut Clones<'_>,
 ) -> State {
+    let no_blocks = Map::default();
     let map = match (&file.content, file.kind) {
         (Content::Map(map), _) => map,
         (Content::Bytes(_), _) if file.size_from == SizeFrom::Blocks => return State::Unsized,
@@ -104,6 +107,8 @@ fn state(
         (Content::None, Some(FileType::Regular)) if file.size == 0 && !file.is_guessed => {
             return State::Whole;
         }
+
+        (Content::None, Some(FileType::Regular)) if !file.is_guessed => &no_blocks,
         (Content::None, _) => return State::Lost,
     };
     if file.kind == Some(FileType::Directory) {
@@ -124,6 +129,9 @@ fn state(
             start..start + (part.end - part.start)
         }));
     }
+    if may_be_unwritten(evidence, file) {
+        lost.extend(holes(disk, map, file.size));
+    }
     let losses = losses(disk, map, file, lost);
     match (losses.is_empty(), file.is_guessed) {
         (false, _) => State::Partly(losses),
@@ -131,6 +139,35 @@ fn state(
         (true, false) if is_shared => State::Shared,
         (true, false) => State::Whole,
     }
+}
+
+/// Seconds after which a kernel has written what a program wrote: it begins after thirty.
+const WRITTEN_AFTER: i64 = 120;
+
+/// Whether the file was removed so soon after its last change that data may never have been written:
+/// then holes of it need not be some. An unmount between the two writes everything.
+fn may_be_unwritten(evidence: &Evidence, file: &RemovedFile) -> bool {
+    let changed = later(file.mtime, file.crtime);
+    let unmounted = evidence.unmounted_before(Lsn(file.last_seen));
+    if unmounted.is_some_and(|time| later(time, changed) == time) {
+        return false;
+    }
+    let known = file.removed_at.unwrap_or(file.ctime);
+    known.seconds.saturating_sub(changed.seconds) < WRITTEN_AFTER
+}
+
+/// The blocks of a file that are not mapped, or not written.
+fn holes(disk: &Disk, map: &Map, size: u64) -> Vec<Range<u64>> {
+    let end = disk.geometry.blocks_for(size);
+    let mut holes = Vec::new();
+    let mut at = 0;
+    for extent in map.extents.iter().filter(|extent| !extent.unwritten) {
+        holes.push(at..extent.offset.0.min(end));
+        at = extent.end().0;
+    }
+    holes.push(at..end);
+    holes.retain(|hole| hole.start < hole.end);
+    holes
 }
 
 /// Blocks of a file as bytes of it, in order, each once; what lies behind its end is no loss.

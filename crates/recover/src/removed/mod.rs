@@ -63,28 +63,53 @@ impl Removed {
 
 /// The files of each number, in the order of the times at which they were last seen.
 struct ByNumber {
-    files: FxHashMap<InodeNumber, Vec<(u64, usize)>>,
+    files: FxHashMap<InodeNumber, Vec<Seen>>,
+}
+
+/// A file, when it was last seen, and whether that was its removal.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Seen {
+    lsn: u64,
+    is_removal: bool,
+    index: usize,
 }
 
 impl ByNumber {
     fn new(files: &[RemovedFile]) -> Self {
-        let mut by_number: FxHashMap<InodeNumber, Vec<(u64, usize)>> = FxHashMap::default();
+        let mut by_number: FxHashMap<InodeNumber, Vec<Seen>> = FxHashMap::default();
         for (index, file) in files.iter().enumerate() {
-            by_number.entry(file.id.number).or_default().push((file.last_seen, index));
+            let (lsn, is_removal) = (file.last_seen, file.removed_at.is_some());
+            let seen = Seen { lsn, is_removal, index };
+            by_number.entry(file.id.number).or_default().push(seen);
         }
         by_number.values_mut().for_each(|files| files.sort_unstable());
         Self { files: by_number }
     }
 
-    /// The newest file of a number.
-    fn newest(&self, number: InodeNumber) -> Option<usize> {
-        self.files.get(&number)?.last().map(|(_, index)| *index)
+    /// Whether any file of a number is known.
+    fn has(&self, number: InodeNumber) -> bool {
+        self.files.contains_key(&number)
     }
 
-    /// The file that had a number at a time; `None` if those that are known were gone by then.
+    /// The only file of a number that is known.
+    fn only(&self, number: InodeNumber) -> Option<usize> {
+        match self.files.get(&number)?.as_slice() {
+            [seen] => Some(seen.index),
+            _ => None,
+        }
+    }
+
+    /// The first file of a number that was there, or was being removed, at a time.
+    fn until(&self, number: InodeNumber, lsn: Lsn) -> Option<usize> {
+        let mut files = self.files.get(&number)?.iter();
+        files.find(|seen| seen.lsn >= lsn.0).map(|seen| seen.index)
+    }
+
+    /// The first file of a number that was there at a time or later.
     fn at(&self, number: InodeNumber, lsn: Lsn) -> Option<usize> {
-        let files = self.files.get(&number)?;
-        let first = files.partition_point(|(seen, _)| *seen < lsn.0);
-        files.get(first).map(|(_, index)| *index)
+        let mut files = self.files.get(&number)?.iter();
+        // A removal and what it left are of one time.
+        let is_later = |seen: &&Seen| seen.lsn > lsn.0 || (seen.lsn == lsn.0 && !seen.is_removal);
+        files.find(is_later).map(|seen| seen.index)
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
+use undercroft_xfs_format::Timestamp;
 use undercroft_xfs_format::units::{InodeNumber, Lsn};
 
 use super::ByNumber;
@@ -13,6 +14,7 @@ use crate::disk::Disk;
 use crate::file_id::FileId;
 use crate::live::{DEEPEST, LivePaths};
 use crate::names::Name;
+use crate::present::decode;
 
 /// Gives each file its paths.
 pub(super) fn name(disk: &Disk, evidence: &Evidence, files: &mut [RemovedFile]) {
@@ -35,20 +37,16 @@ pub(super) fn name(disk: &Disk, evidence: &Evidence, files: &mut [RemovedFile]) 
 /// that had it: the one that had it at that time is meant, if it is of that kind. Of more names than
 /// the file had the latest count.
 fn by_entries(disk: &Disk, evidence: &Evidence, files: &mut [RemovedFile]) {
-    let by_number = ByNumber::new(files);
+    let meaning = Meaning { disk, evidence, by_number: ByNumber::new(files) };
     let mut names: FxHashMap<usize, BTreeMap<Name, Lsn>> = FxHashMap::default();
     for old in &evidence.entries {
-        let Some(index) = meant(disk, &by_number, old) else { continue };
+        let Some(index) = meaning.file(files, old) else { continue };
         let kind = files[index].kind;
         if !files[index].names.is_empty() || kind.is_some_and(|kind| old.entry.is_not(kind)) {
             continue;
         }
-        let parent = old.parent;
-        let own = old.generation.or_else(|| {
-            let removed = by_number.at(parent, old.lsn).map(|index| files[index].id.generation);
-            removed.or_else(|| evidence.present.generation(parent))
-        });
-        let name = Name { parent, generation: own, name: old.entry.name.clone() };
+        let (parent, name) = (old.parent, old.entry.name.clone());
+        let name = Name { parent, generation: meaning.directory(files, old), name };
         let lsn = names.entry(index).or_default().entry(name).or_default();
         lsn.0 = lsn.0.max(old.lsn.0);
     }
@@ -60,18 +58,51 @@ fn by_entries(disk: &Disk, evidence: &Evidence, files: &mut [RemovedFile]) {
     }
 }
 
-/// The file that an entry is the name of.
-fn meant(disk: &Disk, by_number: &ByNumber, old: &OldEntry) -> Option<usize> {
-    let half = old.entry.inode.0;
-    let groups = if old.entry.is_half { disk.geometry.ag_count } else { 1 };
-    let numbers = (0..u64::from(groups)).map(|high| InodeNumber(high << 32 | half));
-    let mut known = numbers.filter(|number| by_number.newest(*number).is_some());
-    let (number, None) = (known.next()?, known.next()) else { return None };
-    // How much older than its block a removed entry is, nothing says.
-    if old.entry.is_removed || old.lsn.0 == 0 {
-        return by_number.newest(number);
+/// What numbers in entries mean.
+struct Meaning<'d> {
+    disk: &'d Disk,
+    evidence: &'d Evidence,
+    by_number: ByNumber,
+}
+
+impl Meaning<'_> {
+    /// The removed file that an entry is the name of.
+    fn file(&self, files: &[RemovedFile], old: &OldEntry) -> Option<usize> {
+        let half = old.entry.inode.0;
+        let groups = if old.entry.is_half { self.disk.geometry.ag_count } else { 1 };
+        let numbers = (0..u64::from(groups)).map(|high| InodeNumber(high << 32 | half));
+        let mut known = numbers.filter(|number| self.by_number.has(*number));
+        let (number, None) = (known.next()?, known.next()) else { return None };
+        let time = self.evidence.time_at(old.lsn);
+        // How much older than its block a removed entry is, nothing says.
+        if let Some(time) = time.filter(|_| !old.entry.is_removed) {
+            let index = self.by_number.at(number, old.lsn)?;
+            return is_born(files[index].crtime, time).then_some(index);
+        }
+        let only = self.by_number.only(number)?;
+        self.evidence.present.generation(number).is_none().then_some(only)
     }
-    by_number.at(number, old.lsn)
+
+    /// The generation of the directory that had an entry.
+    fn directory(&self, files: &[RemovedFile], old: &OldEntry) -> Option<u32> {
+        if old.generation.is_some() {
+            return old.generation;
+        }
+        let time = self.evidence.time_at(old.lsn);
+        let removed = self.by_number.at(old.parent, old.lsn).map(|index| &files[index]);
+        let is_there = |crtime| time.is_none_or(|time| is_born(crtime, time));
+        if let Some(file) = removed.filter(|file| is_there(file.crtime)) {
+            return Some(file.id.generation);
+        }
+        let bytes = self.disk.inode(old.parent).ok()??;
+        let core = decode(self.disk, old.parent, &bytes)?;
+        is_there(core.crtime).then(|| self.evidence.present.generation(old.parent))?
+    }
+}
+
+/// Whether a file that was made at a time was there at another.
+fn is_born(made: Timestamp, at: Timestamp) -> bool {
+    (made.seconds, made.nanoseconds) <= (at.seconds, at.nanoseconds)
 }
 
 /// Places of directories, each found once.

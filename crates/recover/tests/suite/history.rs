@@ -20,6 +20,8 @@ const SIZES: [usize; 7] = [0, 10, 3_000, 4_096, 40_000, 300_000, 2_000_000];
 pub(crate) struct History {
     pub(crate) image: PathBuf,
     random: Random,
+    /// Trees of new files that were made.
+    fills: u64,
     /// Contents by path, from the root: all that a file there ever was.
     pub(crate) contents: BTreeMap<String, BTreeSet<[u8; 32]>>,
     /// Files that are there.
@@ -36,6 +38,7 @@ impl History {
         let mut history = Self {
             image,
             random: Random::new(seed),
+            fills: 0,
             contents: BTreeMap::new(),
             present: BTreeSet::new(),
             removed: BTreeSet::new(),
@@ -44,6 +47,12 @@ impl History {
         history.fill(&mount, "old", 24, 12);
         mount.unmount().unwrap();
         history
+    }
+
+    /// The paths that ever had a content.
+    pub(crate) fn with_content(&self, digest: &[u8; 32]) -> Vec<&String> {
+        let paths = self.contents.iter().filter(|(_, contents)| contents.contains(digest));
+        paths.map(|(path, _)| path).collect()
     }
 
     pub(crate) fn mount(&self) -> LoopMount {
@@ -114,10 +123,12 @@ impl History {
 
     /// Writes new files, of which some are removed again, until some are there.
     pub(crate) fn use_again(&mut self, mount: &LoopMount, rounds: u64) {
-        for round in 0..rounds {
-            self.fill(mount, &format!("new-{round}"), 4, 8);
+        for _ in 0..rounds {
+            self.fills += 1;
+            let top = format!("new-{}", self.fills);
+            self.fill(mount, &top, 4, 8);
             if self.random.one_in(2) {
-                self.remove(mount, &format!("new-{round}"), 2);
+                self.remove(mount, &top, 2);
             }
             if self.random.one_in(3) {
                 make_durable(mount);

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use undercroft_lab::mount::missing as missing_for_mount;
 use undercroft_lab::{
-    Outcome as Found, Record, Scratch, Session, calibrate, page, read_records, write_record,
+    Outcome as Found, Record, Scratch, Session, calibrate, document, page, read_records,
+    write_record,
 };
 
 /// Run all experiments and make one page of them: published beside measured.
@@ -30,7 +31,7 @@ use undercroft_lab::{
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Args {
-    /// The page to write.
+    /// The page to write; with the suffix .md claims and figures in Markdown, without pictures and records.
     #[arg(long, short, value_name = "FILE", required_unless_present = "records")]
     output: Option<PathBuf>,
 
@@ -79,7 +80,8 @@ const EXAMPLES: &str = "\
 Examples:
   undercroft lab report -o report.html
   undercroft lab report --records report.html > records.jsonl
-  undercroft lab report --from records.jsonl -o again.html     the same page, from records alone";
+  undercroft lab report --from records.jsonl -o again.html     the same page, from records alone
+  undercroft lab report --from report.html -o report.md        its claims and figures as a document";
 
 /// The words of a step.
 #[derive(Parser)]
@@ -112,7 +114,9 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
 }
 
 fn write_page(output: &Path, records: &[Record], force: bool) -> Result<()> {
-    output_file::write(output, page(records)?.as_bytes(), force)
+    let is_document = output.extension().is_some_and(|extension| extension == "md");
+    let text = if is_document { document(records) } else { page(records)? };
+    output_file::write(output, text.as_bytes(), force)
 }
 
 /// The file that holds the records of a run while it lasts.

@@ -14,6 +14,7 @@ use crate::report::chapters;
 
 pub use data::records_of_page;
 pub use layout::{layout_map, layout_page};
+pub(crate) use overview::date;
 
 const STYLE: &str = include_str!("style.css");
 /// Nothing is loaded and nothing runs: browsers are told so.

@@ -104,7 +104,7 @@ fn row(chapter: &Chapter<'_>) -> Markup {
 }
 
 /// Seconds from 1970 as a date; empty beyond the calendar.
-fn date(seconds: u64) -> String {
+pub(crate) fn date(seconds: u64) -> String {
     let timestamp =
         i64::try_from(seconds).ok().and_then(|at| jiff::Timestamp::from_second(at).ok());
     timestamp.map_or_else(String::new, |at| at.strftime("%Y-%m-%d").to_string())
