@@ -35,8 +35,7 @@ fn volume(home: &Path) -> String {
 
 #[test]
 fn removed_files_are_listed_and_come_back() {
-    let test = "cli::suite::deleted::removed_files_are_listed_and_come_back";
-    if !kernel::available_or_report(test) {
+    if !kernel::available_or_report() {
         return;
     }
     let home = tempfile::tempdir().unwrap();
@@ -78,7 +77,7 @@ fn removed_files_are_listed_and_come_back() {
 fn removed_files_become_an_archive_and_what_is_not_there_is_named() {
     let test =
         "cli::suite::deleted::removed_files_become_an_archive_and_what_is_not_there_is_named";
-    if !kernel::available_or_report(test) {
+    if !kernel::available_or_report() {
         return;
     }
     let home = tempfile::tempdir().unwrap();

@@ -77,8 +77,7 @@ fn judge(history: &History, what: &str) -> (BTreeMap<String, [u8; 32]>, usize) {
 
 #[test]
 fn what_was_removed_last_comes_back_whole() {
-    let test = "recover::suite::removed::what_was_removed_last_comes_back_whole";
-    if !kernel::available_or_report(test) {
+    if !kernel::available_or_report() {
         return;
     }
     let home = tempfile::tempdir().unwrap();
@@ -105,8 +104,7 @@ fn what_was_removed_last_comes_back_whole() {
 /// The bar that counts most: whatever was overwritten, nothing false is called whole.
 #[test]
 fn nothing_false_is_called_whole_after_space_was_used_again() {
-    let test = "recover::suite::removed::nothing_false_is_called_whole_after_space_was_used_again";
-    if !kernel::available_or_report(test) {
+    if !kernel::available_or_report() {
         return;
     }
     let home = tempfile::tempdir().unwrap();
