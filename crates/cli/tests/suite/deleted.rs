@@ -75,8 +75,6 @@ fn removed_files_are_listed_and_come_back() {
 
 #[test]
 fn removed_files_become_an_archive_and_what_is_not_there_is_named() {
-    let test =
-        "cli::suite::deleted::removed_files_become_an_archive_and_what_is_not_there_is_named";
     if !kernel::available_or_report() {
         return;
     }

@@ -109,7 +109,7 @@ fn nothing_false_is_called_whole_after_space_was_used_again() {
     }
     let home = tempfile::tempdir().unwrap();
     let (mut removed, mut found, mut called_whole) = (0, 0, 0);
-    for seed in 100..100 + rounds(8, 500) {
+    for seed in 100..100 + rounds(5, 500) {
         let options = FORMATS[seed as usize % FORMATS.len()];
         let mut history = History::begin(home.path(), seed, options);
         for round in 0..3 {
