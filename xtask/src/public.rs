@@ -11,12 +11,13 @@ use anyhow::{Context, Result, bail};
 use crate::{shell, workspace};
 
 /// Crates with a stable public surface.
-const CRATES: [&str; 9] = [
+const CRATES: [&str; 10] = [
     "undercroft-block",
     "undercroft-fs",
     "undercroft-fuse",
     "undercroft-image",
     "undercroft-nbd",
+    "undercroft-recover",
     "undercroft-source",
     "undercroft-tags",
     "undercroft-xfs",
