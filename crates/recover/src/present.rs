@@ -4,7 +4,6 @@
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
-use undercroft_block::BlockError;
 use undercroft_xfs_format::units::{AgBlock, AgInode, AgNumber, InodeNumber, Lsn};
 use undercroft_xfs_format::{
     FileType, InodeChunkRecord, InodeCore, InodeFlags2, inode_crc_matches,
@@ -76,7 +75,11 @@ pub(crate) fn read(
         let ranges = joined(chunks.iter().flat_map(|chunk| parts(disk, ag, chunk)));
         let unit = u64::from(geometry.sectors_per_block());
         read_in_order(&disk.present, ranges, unit, |sector, bytes| {
-            progress.read(bytes.as_ref().map_or(0, |bytes| bytes.len() as u64));
+            let Ok(bytes) = bytes else {
+                present.unreadable += 1;
+                return;
+            };
+            progress.read(bytes.len() as u64);
             let mut each = |number: InodeNumber, is_free: bool, bytes: &[u8]| {
                 take(disk, &mut present, (number, is_free, bytes), &mut freed);
             };
@@ -108,11 +111,10 @@ fn visit_inodes(
     ag: AgNumber,
     chunks: &[InodeChunkRecord],
     sector: u64,
-    bytes: Result<&[u8], BlockError>,
+    bytes: &[u8],
     each: &mut dyn FnMut(InodeNumber, bool, &[u8]),
 ) {
     let geometry = &disk.geometry;
-    let Ok(bytes) = bytes else { return };
     let group = geometry.ag_sector(ag, AgBlock(0)).0;
     let first = ((sector - group) * 512) >> geometry.inode_log;
     for (index, inode) in bytes.chunks_exact(geometry.inode_size()).enumerate() {

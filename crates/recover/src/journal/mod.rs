@@ -60,7 +60,7 @@ pub(crate) fn read(
         if transactions::is_unmount(&record) {
             visit(Told::Unmount(lsn));
         }
-        transactions.add(record, |lsn, regions| {
+        transactions.add(&record, |lsn, regions| {
             items(&disk.geometry, lsn, regions, &mut blocks, &mut visit);
         });
     });

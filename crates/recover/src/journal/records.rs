@@ -41,7 +41,7 @@ pub(super) fn read(disk: &Disk, progress: &mut Progress<'_>, mut visit: impl FnM
     progress.begin(Step::Journal, 2 * length * 512);
     let mut found = headers(disk, start, length, progress);
     found.sort_by_key(|found| found.header.lsn.0);
-    let ranges = found.iter().flat_map(|found| places(start, length, found));
+    let ranges = found.iter().flat_map(|found| places(start, length, found)).flatten();
     let (mut index, mut bytes, mut end) = (0, Vec::new(), None);
     let mut is_whole = true;
     read_in_order(&disk.device, ranges, 1, |_, piece| {
@@ -74,17 +74,17 @@ const fn piece_len(blocks: u64, so_far: usize) -> u64 {
 }
 
 /// The sectors of a record: two ranges where it goes on at the start of the journal.
-fn places(start: u64, length: u64, found: &Found) -> Vec<Range<u64>> {
+fn places(start: u64, length: u64, found: &Found) -> [Option<Range<u64>>; 2] {
     let end = found.block + found.blocks;
     if end <= length {
-        return vec![start + found.block..start + end];
+        return [Some(start + found.block..start + end), None];
     }
-    vec![start + found.block..start + length, start..start + end - length]
+    [Some(start + found.block..start + length), Some(start..start + end - length)]
 }
 
 fn headers(disk: &Disk, start: u64, length: u64, progress: &mut Progress<'_>) -> Vec<Found> {
     let mut found = Vec::new();
-    read_in_order(&disk.device, [start..start + length], 1, |sector, bytes| {
+    read_in_order(&disk.device, std::iter::once(start..start + length), 1, |sector, bytes| {
         let Ok(bytes) = bytes else { return };
         progress.read(bytes.len() as u64);
         for (index, block) in bytes.chunks_exact(LOG_BLOCK).enumerate() {

@@ -35,7 +35,7 @@ pub(super) struct Transactions {
 impl Transactions {
     /// Goes on with a record; hands over the regions of each transaction that ends in it, with its
     /// position.
-    pub(super) fn add(&mut self, record: Record, mut ended: impl FnMut(Lsn, &[Vec<u8>])) {
+    pub(super) fn add(&mut self, record: &Record, mut ended: impl FnMut(Lsn, &[Vec<u8>])) {
         if record.is_behind_a_gap {
             self.open.clear();
         }
