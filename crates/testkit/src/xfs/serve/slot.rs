@@ -43,8 +43,8 @@ impl Content {
         (thread * STRIPE) as u64
     }
 
-    /// Length of the file.
-    pub fn len(&self) -> u64 {
+    /// Length of the file in bytes.
+    pub fn file_size(&self) -> u64 {
         (self.stripes.len() * STRIPE) as u64
     }
 

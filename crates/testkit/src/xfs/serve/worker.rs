@@ -200,11 +200,11 @@ impl Worker<'_> {
         let mut content = slot.content.write();
         let Some(content) = &mut *content else { return Ok(()) };
         self.verify(content, "before a cut");
-        let size = self.random.below(content.len());
+        let size = self.random.below(content.file_size());
         content.file.truncate(size, NOW)?;
         content.cut(size);
         // There is space for nothing but what a size needs.
-        content.file.truncate(content.len(), NOW)
+        content.file.truncate(content.file_size(), NOW)
     }
 
     /// Takes the names away; now and then the file stays open without one.
@@ -320,7 +320,7 @@ impl Worker<'_> {
         let root = volume.geometry().root_inode;
         let file = ops::make_open(volume, root, slot.name.as_bytes(), &new)?;
         let made = Content::new(file, self.shared.threads);
-        made.file.truncate(made.len(), NOW)?;
+        made.file.truncate(made.file_size(), NOW)?;
         *content = Some(made);
         Ok(())
     }
