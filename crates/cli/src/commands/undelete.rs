@@ -53,7 +53,7 @@ pub(super) struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  undercroft undelete disk.img /home/ann rescued       what was in a directory
+  undercroft undelete disk.img /home/ann rescued        what was in a directory
   undercroft undelete disk.img --all --since @1764410000 rescued
   undercroft undelete disk.img --all - | undercroft build - rescued.img";
 

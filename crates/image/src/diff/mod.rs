@@ -13,14 +13,15 @@
 //! ```
 //! use std::ops::ControlFlow;
 //! use undercroft_image::diff::{DiffOptions, Event, diff};
-//! use undercroft_source::{Options, SourceSpec, open};
+//! use undercroft_source::{Options, SourceOptions, SourceSpec, open};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let options = Options { sorted: true, ..Options::default() };
+//! let options = SourceOptions::from(Options { sorted: true, ..Options::default() });
 //! let open = |path: &str| open(&SourceSpec::Path(path.into()), &options);
 //! let (mut left, mut right) = (open("src")?, open("src/diff")?);
 //! let mut paths = Vec::new();
-//! let summary = diff(left.as_mut(), right.as_mut(), &DiffOptions::default(), &mut |event| {
+//! let sides = (left.source.as_mut(), right.source.as_mut());
+//! let summary = diff(sides.0, sides.1, &DiffOptions::default(), &mut |event| {
 //!     if let Event::Difference(difference) = event {
 //!         paths.push(difference.path.to_string());
 //!     }

@@ -187,6 +187,8 @@ fn of_trail(disk: &Disk, evidence: &Evidence, id: FileId, trail: &Trail) -> Opti
     names.sort();
     names.dedup();
     let (size, size_from) = size(disk, trail, &content);
+    // The format has none that are longer.
+    let size = size.min(i64::MAX as u64);
     Some(RemovedFile {
         id,
         kind,

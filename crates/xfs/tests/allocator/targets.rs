@@ -151,8 +151,12 @@ fn by_the_kernel(image: &Path, writes: Vec<Write>) -> (Vec<Write>, Maps) {
 fn by_us(image: &Path, writes: &[Write]) -> Maps {
     let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(image, false).unwrap());
     let volume = Arc::new(Volume::open_live(device, &LiveOptions::default()).unwrap());
-    let root = volume.inode(volume.geometry().root_inode).unwrap();
-    let find = |name: &str| ops::lookup(&volume, &root.read(), name.as_bytes()).unwrap().unwrap();
+    let find = |path: &str| {
+        path.split('/').fold(volume.geometry().root_inode, |directory, name| {
+            let directory = volume.inode(directory).unwrap();
+            ops::lookup(&volume, &directory.read(), name.as_bytes()).unwrap().unwrap()
+        })
+    };
     let numbers = NAMES.map(find);
     let files = numbers.map(|number| OpenFile::open(&volume, number).unwrap());
     let now = Timestamp { seconds: 1_700_000_000, nanoseconds: 0 };

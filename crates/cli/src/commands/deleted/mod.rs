@@ -17,8 +17,8 @@ use undercroft_xfs::format::FileType;
 
 /// List the files that were removed from a volume.
 ///
-/// Nothing is written. Names, sizes, owners and times come from inodes that are free, from the journal and from
-/// free space; the state of each file says what became of its blocks since:
+/// Nothing is written. Names, sizes, owners and times come from inodes that are free, from the
+/// journal and from free space. The state of each file says what became of its blocks since:
 ///
 ///   whole    they belong to no one, and no one is known to have had them since
 ///   shared   as whole, but for blocks that a clone has, which was not changed since
@@ -46,10 +46,10 @@ pub(super) struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  undercroft deleted disk.img                          all of them
-  undercroft deleted disk.img /home/ann --state whole  what can be got back whole of one directory
+  undercroft deleted disk.img                           all of them
+  undercroft deleted disk.img /home/ann --state whole   what is whole of one directory
   undercroft deleted disk.img --name '*.jpg' --larger 1M
-  undercroft undelete disk.img /home/ann rescued       copy them out";
+  undercroft undelete disk.img /home/ann rescued        copy them out";
 
 /// A removed file as JSON.
 #[derive(Serialize)]

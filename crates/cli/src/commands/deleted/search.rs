@@ -5,6 +5,7 @@ use crate::progress::Progress;
 use crate::report;
 use anyhow::Result;
 use std::sync::Arc;
+use undercroft_block::BlockDevice;
 use undercroft_recover::{Disk, Removed, Step};
 use undercroft_xfs::Volume;
 
@@ -17,14 +18,7 @@ pub(crate) struct Found {
 /// Looks for removed files. A journal that was not replayed is, in memory.
 pub(crate) fn search(image: &ImageArgs) -> Result<Found> {
     let device = image.device()?;
-    let present = match Volume::open(Arc::clone(&device)) {
-        Ok(volume) => Arc::clone(volume.device()),
-        // What can be found without an open volume is found.
-        Err(error) => {
-            report::note(format_args!("{}: {error}; it is looked through as it is", image.name()));
-            Arc::clone(&device)
-        }
-    };
+    let present = if image.may_replay() { replayed(image, &device) } else { Arc::clone(&device) };
     let disk = Disk::replayed(device, present).map_err(|error| image.explain(error.into()))?;
     let bar = Progress::new();
     let removed = Removed::find(&disk, &mut |step, done, all| match step {
@@ -42,4 +36,16 @@ pub(crate) fn search(image: &ImageArgs) -> Result<Found> {
         }
     }
     Ok(Found { disk, removed: Arc::new(removed) })
+}
+
+/// The device with its journal replayed in memory. What can be found without an open volume is found.
+fn replayed(image: &ImageArgs, device: &Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice> {
+    match Volume::open(Arc::clone(device)) {
+        Ok(volume) => Arc::clone(volume.device()),
+        Err(error) => {
+            let name = image.name();
+            report::note(format_args!("{name}: {error}; it is looked through as it is"));
+            Arc::clone(device)
+        }
+    }
 }
