@@ -48,6 +48,21 @@ fn the_report_is_read_anywhere() {
     page.is_sound(14);
 }
 
+/// Claims and figures of a page, without what a browser is for.
+#[test]
+fn the_report_is_a_document_as_well() {
+    let home = tempfile::tempdir().unwrap();
+    let [page, document] = ["report.html", "report.md"].map(|name| home.path().join(name));
+    fs::write(&page, crate::lab::report()).unwrap();
+    let [from, to] = [&page, &document].map(|path| path.to_str().unwrap());
+    succeeds(["lab", "report", "--from", from, "-o", to]);
+    let (page, document) =
+        (fs::read_to_string(&page).unwrap(), fs::read_to_string(&document).unwrap());
+    let chapters = document.lines().filter(|line| line.starts_with("## ")).count();
+    assert_eq!(chapters, page.matches("<section id=").count());
+    assert!(document.contains("| claim | rule |") && !document.contains("<section"));
+}
+
 #[test]
 fn the_layout_of_a_volume_is_read_anywhere() {
     let page = Page::new(|directory, file| {
