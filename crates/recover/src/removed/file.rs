@@ -247,6 +247,10 @@ fn known(
     trail: &Trail,
     literal: Option<&[u8]>,
 ) -> Content {
+    if core.data_format == ForkFormat::Extents && core.data_extents == 0 {
+        // Nothing of it was written, if it has a size.
+        return Content::Map(Map::default());
+    }
     let own = trail.data.as_ref().map(|seen| &seen.value);
     let own =
         own.filter(|fork| fork.format == core.data_format && fork.extents == core.data_extents);

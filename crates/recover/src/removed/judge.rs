@@ -95,7 +95,6 @@ fn state(
     claimed: &[Claimed],
     clones: &mut Clones<'_>,
 ) -> State {
-    let no_blocks = Map::default();
     let map = match (&file.content, file.kind) {
         (Content::Map(map), _) => map,
         (Content::Bytes(_), _) if file.size_from == SizeFrom::Blocks => return State::Unsized,
@@ -107,8 +106,6 @@ fn state(
         (Content::None, Some(FileType::Regular)) if file.size == 0 && !file.is_guessed => {
             return State::Whole;
         }
-
-        (Content::None, Some(FileType::Regular)) if !file.is_guessed => &no_blocks,
         (Content::None, _) => return State::Lost,
     };
     if file.kind == Some(FileType::Directory) {
