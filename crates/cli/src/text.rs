@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::Serialize;
 use std::fmt;
-use undercroft_xfs::format::{self, EntryType, FileType};
+use undercroft_xfs::format::{self, FileType};
 
 /// Bytes in the largest unit that gives at least one, with one digit: `1.5 GiB`.
 pub(crate) fn bytes(count: u64) -> String {
@@ -13,6 +13,27 @@ pub(crate) fn bytes(count: u64) -> String {
     };
     let value = count as f64 / (1_u64 << (10 * power)) as f64;
     format!("{value:.1} {}", UNITS[power as usize - 1])
+}
+
+/// Bytes in few letters, rounded up, as `ls -h` and `du -h` have them: `1.5G`.
+pub(crate) fn short_bytes(count: u64) -> String {
+    const UNITS: [&str; 6] = ["K", "M", "G", "T", "P", "E"];
+    if count < 1024 {
+        return count.to_string();
+    }
+    let mut unit: u64 = 1024;
+    for (index, letter) in UNITS.iter().enumerate() {
+        let tenths = (u128::from(count) * 10).div_ceil(unit.into());
+        if tenths < 100 {
+            return format!("{}.{}{letter}", tenths / 10, tenths % 10);
+        }
+        let whole = count.div_ceil(unit);
+        if whole < 1024 || index + 1 == UNITS.len() {
+            return format!("{whole}{letter}");
+        }
+        unit <<= 10;
+    }
+    count.to_string()
 }
 
 /// A time in UTC to the nanosecond; one that calendars do not reach as seconds.
@@ -80,21 +101,6 @@ pub(crate) fn kind(kind: FileType) -> &'static str {
     }
 }
 
-/// A type as a directory records it, in the words of [`kind`].
-pub(crate) fn entry_kind(entry: EntryType) -> &'static str {
-    match entry {
-        EntryType::Regular => kind(FileType::Regular),
-        EntryType::Directory => kind(FileType::Directory),
-        EntryType::CharDevice => kind(FileType::Character),
-        EntryType::BlockDevice => kind(FileType::Block),
-        EntryType::Fifo => kind(FileType::Fifo),
-        EntryType::Socket => kind(FileType::Socket),
-        EntryType::Symlink => kind(FileType::Symlink),
-        EntryType::Whiteout => "whiteout",
-        EntryType::Unknown => "unknown",
-    }
-}
-
 /// Bytes in hexadecimal digits, two each.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -135,6 +141,12 @@ pub(crate) fn name(bytes: &[u8]) -> String {
         Ok(text) if text.chars().all(plain) => text.to_owned(),
         _ => bytes.escape_ascii().to_string(),
     }
+}
+
+/// The path of a name in a directory.
+pub(crate) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    let directory = directory.strip_suffix(b"/").unwrap_or(directory);
+    [directory, b"/", name].concat()
 }
 
 /// Text of others for a terminal: what would control it, or turn the order of the text, as escapes.
@@ -183,6 +195,18 @@ mod tests {
         assert_eq!(bytes(1023), "1023 bytes");
         assert_eq!(bytes(3 << 29), "1.5 GiB");
         assert_eq!(bytes(u64::MAX), "16.0 EiB");
+        for (count, short) in [
+            (0, "0"),
+            (1023, "1023"),
+            (1024, "1.0K"),
+            (1025, "1.1K"),
+            (10 << 10, "10K"),
+            ((1 << 20) - 1, "1.0M"),
+            (3 << 29, "1.5G"),
+            (u64::MAX, "16E"),
+        ] {
+            assert_eq!(short_bytes(count), short);
+        }
         let at = |seconds, nanoseconds| format::Timestamp { seconds, nanoseconds };
         assert_eq!(time(at(1, 2)), "1970-01-01T00:00:01.000000002Z");
         assert_eq!(time(at(-1, 5)), "1969-12-31T23:59:59.000000005Z");

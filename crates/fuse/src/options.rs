@@ -37,7 +37,7 @@ pub struct MountOptions {
     /// `commit=`, in seconds.
     pub checkpoint_seconds: Option<u64>,
     /// `partition=`.
-    pub partition: Option<u32>,
+    pub partition: Option<String>,
     /// `offset=`, as it was typed.
     pub offset: Option<String>,
     /// `remount`: a mount gets other options.
@@ -153,7 +153,7 @@ impl MountOptions {
             "uid" => self.shown_uid = Some(number(name, value)?),
             "gid" => self.shown_gid = Some(number(name, value)?),
             "commit" => self.checkpoint_seconds = Some(number(name, value)?),
-            "partition" => self.partition = Some(number(name, value)?),
+            "partition" => self.partition = Some(nonempty(name, value)?),
             "offset" => self.offset = Some(value.to_owned()),
             // Defaults of this mount, and options for the programs that read fstab.
             "default_permissions"
@@ -207,6 +207,11 @@ impl MountOptions {
             settings.checkpoint_interval = std::time::Duration::from_secs(seconds.max(1));
         }
     }
+}
+
+fn nonempty(option: &str, value: &str) -> Result<String, OptionError> {
+    let is_there = (!value.is_empty()).then(|| value.to_owned());
+    is_there.ok_or_else(|| OptionError::Value { option: option.to_owned(), value: String::new() })
 }
 
 fn number<N: std::str::FromStr>(option: &str, value: &str) -> Result<N, OptionError> {

@@ -16,6 +16,8 @@ pub struct Foreign {
     pub name: &'static str,
     /// Its label, if it has one.
     pub label: Option<Vec<u8>>,
+    /// The way from it to a disk or a tree that can be read, as part of a sentence.
+    pub way: &'static str,
 }
 
 /// Sorts of foreign contents.
@@ -34,9 +36,36 @@ pub enum ForeignKind {
     Container,
     /// An archive of files that is no tar archive.
     Archive,
+    /// A tar archive.
+    Tar,
+    /// Compressed data.
+    Compressed,
+    /// The metadata of a volume, without its files.
+    Dump,
 }
 
 impl ForeignKind {
+    /// The way to a disk or a tree, where a format has none of its own.
+    const fn usual_way(self) -> &'static str {
+        match self {
+            Self::Volume => "it is read as it is",
+            Self::FileSystem => {
+                "mount it; `undercroft build DIRECTORY NEW` makes an XFS volume of what is in it"
+            }
+            Self::Member => "put it together first, and name the disk that comes of it",
+            Self::Table => "choose a partition with --partition",
+            Self::Container => {
+                "`qemu-nbd` makes it a network disk, `qemu-img convert -O raw` a raw image"
+            }
+            Self::Archive => {
+                "unpack it; `undercroft build DIRECTORY NEW` makes a volume of what is in it"
+            }
+            Self::Tar => "`undercroft build` makes a volume of it",
+            Self::Compressed => "decompress it to a file, and name that",
+            Self::Dump => "`xfs_mdrestore` makes a volume of it",
+        }
+    }
+
     /// What to do with it where a tree is wanted.
     pub(crate) fn to_a_tree(self) -> &'static str {
         match self {
@@ -47,16 +76,19 @@ impl ForeignKind {
             Self::Container => {
                 "attach it (qemu-nbd --connect), mount what is in it, and take the directory"
             }
-            Self::Archive => "unpack it, and take the directory",
+            Self::Archive | Self::Tar => "unpack it, and take the directory",
+            Self::Compressed => "decompress it into a pipe, and take the archive from `-`",
+            Self::Dump => "it has the metadata of a volume alone, so there are no files to take",
         }
     }
 }
 
 impl Foreign {
-    /// Whether it is something that disks and images of disks hold, and not an archive of files.
+    /// Whether it is something that disks and images of disks hold, and not a file that goes from one
+    /// to the other.
     #[must_use]
     pub fn is_storage(&self) -> bool {
-        self.kind != Archive
+        !matches!(self.kind, Archive | Tar | Compressed | Dump)
     }
 }
 
@@ -80,10 +112,17 @@ struct Format {
     marks: &'static [Mark],
     /// Place and length of the label.
     label: Option<(usize, usize)>,
+    way: &'static str,
+}
+
+impl Format {
+    const fn way(self, way: &'static str) -> Self {
+        Self { way, ..self }
+    }
 }
 
 const fn of(kind: ForeignKind, name: &'static str, marks: &'static [Mark]) -> Format {
-    Format { kind, name, marks, label: None }
+    Format { kind, name, marks, label: None, way: kind.usual_way() }
 }
 
 const fn labelled(
@@ -92,10 +131,10 @@ const fn labelled(
     marks: &'static [Mark],
     label: (usize, usize),
 ) -> Format {
-    Format { kind, name, marks, label: Some(label) }
+    Format { kind, name, marks, label: Some(label), way: kind.usual_way() }
 }
 
-use ForeignKind::{Archive, Container, FileSystem, Member, Table, Volume};
+use ForeignKind::{Archive, Compressed, Container, Dump, FileSystem, Member, Table, Tar, Volume};
 
 /// The first that matches counts: a boot sector is also that of some file systems, and an image of a
 /// CD may have a partition table, too.
@@ -142,52 +181,79 @@ const FORMATS: &[Format] = &[
         &[(4_086, b"SWAPSPACE2"), (65_526, b"SWAPSPACE2")],
         (1052, 16),
     ),
-    of(Member, "a LUKS container", &[(0, b"LUKS\xba\xbe")]),
+    of(Member, "a LUKS container", &[(0, b"LUKS\xba\xbe")])
+        .way("`cryptsetup open` makes what is in it a disk: name that"),
     of(
         Member,
         "a physical volume of LVM",
         &[(0, b"LABELONE"), (512, b"LABELONE"), (1024, b"LABELONE"), (1536, b"LABELONE")],
-    ),
+    )
+    .way("`vgchange --activate y` makes its logical volumes disks: name one, as /dev/GROUP/VOLUME"),
     of(
         Member,
         "a member of a Linux RAID",
         &[(0, &[0xfc, 0x4e, 0x2b, 0xa9]), (4_096, &[0xfc, 0x4e, 0x2b, 0xa9])],
-    ),
+    )
+    .way("`mdadm --assemble` makes the array a disk: name that"),
+    of(Dump, "a dump of the metadata of an XFS volume", &[(0, b"XFSM"), (0, b"XMD2")]),
     of(Archive, "a ZIP archive", &[(0, b"PK\x03\x04")]),
     of(Archive, "a 7z archive", &[(0, b"7z\xbc\xaf\x27\x1c")]),
     of(Archive, "a RAR archive", &[(0, b"Rar!\x1a\x07")]),
-    of(Archive, "a cpio archive", &[(0, b"070701"), (0, b"070702"), (0, b"070707")]),
+    of(
+        Archive,
+        "a cpio archive",
+        &[(0, b"070701"), (0, b"070702"), (0, b"070707"), (0, b"\xc7\x71")],
+    ),
     of(Archive, "a Debian package", &[(0, b"!<arch>\ndebian-binary")]),
     of(Archive, "an RPM package", &[(0, b"\xed\xab\xee\xdb")]),
     of(Table, "a partition table (GPT)", &[(512, b"EFI PART"), (4_096, b"EFI PART")]),
 ];
 
-/// Archives, plain or compressed.
-const ARCHIVES: &[Mark] =
-    &[(257, b"ustar"), (0, b"\x1f\x8b"), (0, b"\x28\xb5\x2f\xfd"), (0, b"\xfd7zXZ\0"), (0, b"BZh")];
+/// What counts before all others: in the data of an archive there may be anything.
+const STREAMS: &[Format] = &[
+    of(Tar, "a tar archive", &[(257, b"ustar")]),
+    of(Compressed, "data compressed with gzip", &[(0, b"\x1f\x8b")]),
+    of(Compressed, "data compressed with zstd", &[(0, b"\x28\xb5\x2f\xfd")]),
+    of(Compressed, "data compressed with xz", &[(0, b"\xfd7zXZ\0")]),
+    of(Compressed, "data compressed with bzip2", &[(0, b"BZh")]),
+    of(
+        Compressed,
+        "data compressed with lz4",
+        &[(0, b"\x04\x22\x4d\x18"), (0, b"\x02\x21\x4c\x18")],
+    ),
+    of(Compressed, "data compressed with lzop", &[(0, b"\x89LZO\0\r\n\x1a\n")]),
+    of(Compressed, "data compressed with compress", &[(0, b"\x1f\x9d")]),
+    // A dictionary of 64 KiB, 1, 8, 16 or 64 MiB with the usual properties, and a length that is not known.
+    of(
+        Compressed,
+        "data compressed with lzma",
+        &[
+            (0, b"\x5d\0\0\x01\0\xff\xff\xff\xff"),
+            (0, b"\x5d\0\0\x10\0\xff\xff\xff\xff"),
+            (0, b"\x5d\0\0\x80\0\xff\xff\xff\xff"),
+            (0, b"\x5d\0\0\0\x01\xff\xff\xff\xff"),
+            (0, b"\x5d\0\0\0\x04\xff\xff\xff\xff"),
+        ],
+    ),
+];
 
 /// What a file or device that begins like this holds, if it is known: its first [`HEAD`] bytes, or
 /// all of a shorter one. Fewer recognise what lies at the front.
 #[must_use]
 pub fn recognise(head: &[u8]) -> Option<Foreign> {
     let has = |(at, bytes): &Mark| head.get(*at..).is_some_and(|rest| rest.starts_with(bytes));
-    // In the data of an archive there may be anything.
-    if ARCHIVES.iter().any(has) {
-        return None;
-    }
-    if let Some(format) = FORMATS.iter().find(|format| format.marks.iter().any(has)) {
+    let mut formats = STREAMS.iter().chain(FORMATS);
+    if let Some(format) = formats.find(|format| format.marks.iter().any(has)) {
+        let Format { kind, name, way, .. } = *format;
         let label = format.label.and_then(|(at, length)| label(head.get(at..at + length)?));
-        return Some(Foreign { kind: format.kind, name: format.name, label });
+        return Some(Foreign { kind, name, label, way });
     }
+    let plain =
+        |kind: ForeignKind, name| Some(Foreign { kind, name, label: None, way: kind.usual_way() });
     if is_ext(head) {
-        let label = head.get(1144..1160).and_then(label);
-        return Some(Foreign {
-            kind: FileSystem,
-            name: "an ext2, ext3 or ext4 file system",
-            label,
-        });
+        let found = plain(FileSystem, "an ext2, ext3 or ext4 file system")?;
+        return Some(Foreign { label: head.get(1144..1160).and_then(label), ..found });
     }
-    let plain = |kind, name| Some(Foreign { kind, name, label: None });
     if is_boot_record(head) {
         return plain(Table, "a partition table (MBR)");
     }
@@ -254,7 +320,7 @@ mod tests {
     fn formats_have_names_and_labels() {
         let ext4: [Mark; 3] = [(1080, &[0x53, 0xef]), (1144, b"data disk"), (1024, &[64])];
         let archive = with(&[&ext4[..], &[(257, b"ustar")]].concat());
-        assert_eq!(recognise(&archive), None);
+        assert_eq!(recognise(&archive).unwrap().kind, Tar);
         assert_eq!(recognise(&with(&ext4[..1])), None);
         let ext4 = with(&ext4);
         let found = recognise(&ext4).unwrap();
@@ -271,6 +337,20 @@ mod tests {
     }
 
     #[test]
+    fn streams_are_no_storage() {
+        for (bytes, name) in [
+            (&b"\x1f\x8b\x08"[..], "data compressed with gzip"),
+            (b"BZh91AY", "data compressed with bzip2"),
+            (b"\x5d\0\0\x80\0\xff\xff\xff\xff\xff", "data compressed with lzma"),
+            (b"XFSM\0\0", "a dump of the metadata of an XFS volume"),
+        ] {
+            let found = recognise(bytes).unwrap();
+            assert_eq!(found.to_string(), name);
+            assert!(!found.is_storage());
+        }
+    }
+
+    #[test]
     fn boot_records_have_partitions() {
         let table = |kind, status, further: &[Mark]| {
             let mut head = with(further);
@@ -281,13 +361,13 @@ mod tests {
         assert_eq!(table(0x83, 0x80, &[]).unwrap().kind, Table);
         assert_eq!(table(0, 0, &[]), None);
         assert_eq!(table(0x83, 0x12, &[]), None);
-        assert_eq!(table(0x83, 0, &[(257, b"ustar")]), None);
+        assert_eq!(table(0x83, 0, &[(257, b"ustar")]).unwrap().kind, Tar);
         assert_eq!(table(0xee, 0, &[(512, b"EFI PART")]).unwrap().name, "a partition table (GPT)");
     }
 
     #[test]
     fn other_bytes_are_nothing_known() {
-        for bytes in [&[][..], b"QF", &[0; 4096], &[0xa5; 70_000], b"\x1f\x8b\x08"] {
+        for bytes in [&[][..], b"QF", &[0; 4096], &[0xa5; 70_000]] {
             assert_eq!(recognise(bytes), None);
         }
         let pool = with(&[(140 << 10, &[0x0c, 0xb1, 0xba, 0, 0, 0, 0, 0])]);

@@ -149,6 +149,12 @@ pub enum OpenError {
         "{0} has contents of its own; --contents is for descriptions: mtree:FILE, composefs:FILE or proto:FILE"
     )]
     NoDescription(String),
+    /// A source is in a registry, or in the store of a container engine.
+    #[error(
+        "{0} is a container image in a place that is not read: `skopeo copy {0} oci:DIRECTORY` copies \
+         it, then take oci:DIRECTORY"
+    )]
+    Elsewhere(String),
     /// A source is no container image, and should be one.
     #[error(
         "{0} is no container image; name one by oci:DIR, oci-archive:FILE or docker-archive:FILE"
@@ -202,9 +208,16 @@ fn open_plain(spec: &SourceSpec, options: &SourceOptions) -> Result<Opened, Sour
     })
 }
 
+/// Names of images that other programs fetch begin so.
+const ELSEWHERE: [&str; 3] = ["docker://", "docker-daemon:", "containers-storage:"];
+
 /// Opens what is at a path.
 fn open_path(path: &Path, options: &SourceOptions) -> Result<Opened, SourceError> {
     let SourceOptions { reading, image, .. } = options;
+    let name = path.as_os_str().as_bytes();
+    if !path.exists() && ELSEWHERE.iter().any(|prefix| name.starts_with(prefix.as_bytes())) {
+        return Err(OpenError::Elsewhere(path.display().to_string()).into());
+    }
     if oci::is_copy_of_skopeo(path) {
         return Err(OpenError::SkopeoDirectory { path: path.into() }.into());
     }

@@ -36,8 +36,16 @@ impl Reserved {
     /// # Errors
     /// Some are taken.
     pub fn new(device: Arc<dyn BlockDevice>) -> Result<Self, Taken> {
+        Self::within(device, PATIENCE)
+    }
+
+    /// Takes all sectors of `device`. Waits for as long as `patience` for the end of other holders.
+    ///
+    /// # Errors
+    /// Some are taken.
+    pub fn within(device: Arc<dyn BlockDevice>, patience: Duration) -> Result<Self, Taken> {
         let mut right = Right { parts: Vec::new() };
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + patience;
         for part in leaf_parts(&*device, Sector::ZERO..device.capacity()) {
             if !part.is_written || part.sectors.is_empty() {
                 continue;

@@ -3,6 +3,8 @@
 
 use super::entry::Partition;
 use super::error::PartitionError;
+use super::kind::PartitionKind;
+use super::new_gpt::{GPT_NAME_MAX, Guid};
 use crate::device::BlockDevice;
 use crate::plug::{flush, read_exact_at, write_all_at};
 use crate::units::{SECTOR_SIZE, Sector};
@@ -237,6 +239,14 @@ pub(super) fn put_checksums(header: &mut [u8], table: &[u8]) {
     header[HEADER_CRC..HEADER_CRC + 4].copy_from_slice(&sum.to_le_bytes());
 }
 
+/// The name in an entry, up to its first zero.
+fn name(entry: &[u8]) -> String {
+    let units = entry[56..56 + 2 * GPT_NAME_MAX].chunks_exact(2);
+    let units =
+        units.map(|unit| u16::from_le_bytes([unit[0], unit[1]])).take_while(|unit| *unit != 0);
+    char::decode_utf16(units).map(|read| read.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+}
+
 /// The partition of an entry; `None` for one that is not in use or ends before it starts.
 fn partition(entry: &[u8], number: u32, sectors_per_block: u64) -> Option<Partition> {
     if entry[..16].iter().all(|byte| *byte == 0) {
@@ -245,5 +255,7 @@ fn partition(entry: &[u8], number: u32, sectors_per_block: u64) -> Option<Partit
     let (first, last) = (le64(entry, 32), le64(entry, 40));
     let length = last.checked_sub(first)?.checked_add(1)?.checked_mul(sectors_per_block)?;
     let start = first.checked_mul(sectors_per_block)?;
-    Some(Partition { number, start: Sector(start), length: Sector(length) })
+    let kind = PartitionKind::Gpt(Guid(*entry.first_chunk()?));
+    let (start, length) = (Sector(start), Sector(length));
+    Some(Partition { number, start, length, kind, name: name(entry) })
 }

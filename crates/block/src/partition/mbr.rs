@@ -2,6 +2,7 @@
 
 use super::entry::Partition;
 use super::error::PartitionError;
+use super::kind::PartitionKind;
 use crate::device::BlockDevice;
 use crate::plug::{flush, read_exact_at, write_all_at};
 use crate::units::{SECTOR_SIZE, Sector};
@@ -71,6 +72,8 @@ fn partition(number: u32, base: u64, entry: Entry) -> Option<Partition> {
         number,
         start: Sector(base + entry.start),
         length: Sector(entry.length),
+        kind: PartitionKind::Mbr(entry.kind),
+        name: String::new(),
     })
 }
 

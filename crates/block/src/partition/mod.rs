@@ -7,6 +7,7 @@
 mod entry;
 mod error;
 mod gpt;
+mod kind;
 mod mbr;
 mod new_gpt;
 mod shorten;
@@ -18,6 +19,7 @@ use crate::stack::window::Window;
 
 pub use entry::Partition;
 pub use error::PartitionError;
+pub use kind::PartitionKind;
 pub use new_gpt::{GPT_ENTRIES, GPT_NAME_MAX, Guid, NewGpt, NewPartition, gpt_bytes};
 pub use shorten::Shortening;
 
@@ -86,15 +88,7 @@ pub fn open_partition(
     let table = PartitionTable::read(device.as_ref())?;
     let found = table.partitions.iter().find(|one| one.number == number);
     let found = found.ok_or_else(|| no_partition(device.as_ref(), number, &table.partitions))?;
-    Window::new(Arc::clone(device), found.start, found.length).ok_or_else(|| {
-        PartitionError::Outside {
-            device: device.name().to_owned(),
-            number,
-            start: found.start,
-            length: found.length,
-            capacity: device.capacity(),
-        }
-    })
+    found.open(device)
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! A new GUID partition table, as the UEFI specification has it, written with both copies and a
 //! protective master boot record.
 
+use std::fmt;
+
 use super::gpt::{ENTRY_MIN, HEADER_MIN, MAGIC, put_checksums};
 use crate::bio::BlockError;
 use crate::device::BlockDevice;
@@ -19,6 +21,16 @@ pub const GPT_NAME_MAX: usize = 36;
 /// An identifier as a table holds it: the first three fields of its text form are little-endian.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Guid(pub [u8; 16]);
+
+impl fmt::Display for Guid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for place in [3, 2, 1, 0, 5, 4, 7, 6].into_iter().chain(8..16) {
+            let dash = if matches!(place, 5 | 7 | 8 | 10) { "-" } else { "" };
+            write!(f, "{dash}{:02x}", self.0[place])?;
+        }
+        Ok(())
+    }
+}
 
 /// One partition of a new table.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -26,6 +26,7 @@ mod set;
 mod shell;
 mod shrink;
 mod status;
+mod trim;
 mod undelete;
 mod unmount;
 mod verbs;
@@ -102,6 +103,7 @@ enum Command {
     Grow(Deferred<grow::Args>),
     Shrink(Deferred<shrink::Args>),
     Minimise(Deferred<minimise::Args>),
+    Trim(Deferred<trim::Args>),
     Set(Deferred<set::Args>),
     Frag(Deferred<frag::Args>),
     #[cfg(feature = "lab")]
@@ -126,6 +128,7 @@ impl Command {
             Self::Grow(args) => Some((&args.image, args.json)),
             Self::Shrink(args) => Some((&args.image, args.json)),
             Self::Minimise(args) => Some((&args.image, args.json)),
+            Self::Trim(args) => Some((&args.image, args.json)),
             Self::Set(args) => Some((&args.image, args.json)),
             Self::Frag(args) => Some((&args.image, args.json)),
             Self::Mount(args) => Some((&args.image, false)),
@@ -216,6 +219,7 @@ fn dispatch(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Grow(args) => grow::run(args, out),
         Command::Shrink(args) => shrink::run(args, out),
         Command::Minimise(args) => minimise::run(args, out),
+        Command::Trim(args) => trim::run(args, out),
         Command::Set(args) => set::run(args, out),
         Command::Frag(args) => frag::run(args, out),
         #[cfg(feature = "lab")]

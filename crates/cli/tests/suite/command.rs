@@ -3,8 +3,7 @@
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::Value;
 use std::fs;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use undercroft_judges::Xfsprogs;
 
 use crate::run::{fails, program, sample, succeeds};
@@ -112,38 +111,6 @@ fn an_empty_volume_is_accepted_by_the_judges() {
     assert!(succeeds(["check", &name]).starts_with("clean"));
     let again = fails(1, ["mkfs", "--size", "64M", &name]);
     assert!(again.contains("--force"), "{again}");
-}
-
-#[test]
-fn volumes_in_partitions_are_found() {
-    let sample = sample(&["--size", "32M"]);
-    for label in ["gpt", "dos"] {
-        let disk = Path::new(&sample.path(label)).to_owned();
-        fs::File::create(&disk).unwrap().set_len(128 << 20).unwrap();
-        let mut sfdisk = Command::new("sfdisk")
-            .arg("--quiet")
-            .arg(&disk)
-            .stdin(Stdio::piped())
-            .spawn()
-            .expect("sfdisk, in the Debian package fdisk");
-        let script = format!("label: {label}\nstart=2048, size=2048\nstart=8192, size=131072\n");
-        std::io::Write::write_all(&mut sfdisk.stdin.take().unwrap(), script.as_bytes()).unwrap();
-        assert!(sfdisk.wait().unwrap().success());
-        let mut file = fs::OpenOptions::new().write(true).open(&disk).unwrap();
-        std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(8192 * 512)).unwrap();
-        std::io::Write::write_all(&mut file, &fs::read(&sample.image).unwrap()).unwrap();
-        let disk = disk.display().to_string();
-        let by_number = succeeds(["cat", "--partition", "2", &disk, "etc/hosts"]);
-        let by_offset = succeeds(["cat", "--offset", "4M", &disk, "etc/hosts"]);
-        assert_eq!((by_number.as_str(), by_number.len()), (by_offset.as_str(), 20));
-        let message = fails(1, ["ls", &disk]);
-        assert!(message.contains("choose one with --partition (1, 2)"), "{message}");
-        let message = fails(1, ["check", &disk]);
-        assert!(message.contains("choose one with --partition (1, 2)"), "{message}");
-        let message = fails(1, ["ls", "--partition", "3", &disk]);
-        assert!(message.contains("no partition 3; it has 1, 2"), "{message}");
-        fails(1, ["ls", "--partition", "1", &disk]);
-    }
 }
 
 #[test]

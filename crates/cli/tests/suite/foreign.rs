@@ -36,10 +36,10 @@ fn foreign(home: &Path) -> Vec<(PathBuf, &'static str)> {
     fs::create_dir(at("directory")).unwrap();
     vec![
         (at("empty"), "empty"),
-        (at("text"), "superblock"),
-        (at("noise"), "superblock"),
+        (at("text"), "nothing that is known"),
+        (at("noise"), "nothing that is known"),
         (at("magic"), "XFS is not supported"),
-        (at("zeros"), "superblock"),
+        (at("zeros"), "zeroes"),
         (at("other"), "ext4 file system"),
         (at("directory"), "directory"),
         (at("missing"), "No such file"),

@@ -52,7 +52,7 @@ impl Export {
             read_only: device.is_read_only(),
             fast_zeroes: false,
             shared: false,
-            writers: Writers::default(),
+            writers: Writers::new(Arc::clone(&device)),
             patching: Mutex::default(),
             contexts: vec![Arc::new(AllData)],
             device,

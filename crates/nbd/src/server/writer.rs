@@ -57,7 +57,7 @@ impl Drop for Writer {
 mod tests {
     use std::thread;
 
-    use undercroft_block::MemoryDevice;
+    use undercroft_block::{BlockDevice, MemoryDevice, Reserved, Sector, Window};
 
     use super::*;
 
@@ -103,6 +103,29 @@ mod tests {
         assert_eq!(Writer::of(&export, &program("b")).map(drop), Err(Refusal::Taken));
         drop(other);
         assert!(Writer::of(&export, &program("b")).is_ok());
+    }
+
+    #[test]
+    fn a_writer_holds_the_device() {
+        let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(1 << 20));
+        let whole = Arc::new(Export::new("disk", Arc::clone(&device)));
+        let half = Window::new(Arc::clone(&device), Sector(0), Sector(1024)).unwrap();
+        let half = Arc::new(Export::new("half", Arc::new(half)));
+        let reserved = || Reserved::within(Arc::clone(&device), Duration::ZERO);
+
+        let one = Writer::of(&whole, &program("a")).unwrap();
+        let other = Writer::of(&whole, &program("a")).unwrap();
+        let unnamed = Writer::unnamed(&half);
+        assert!(!unnamed.may_write(), "another export has a writer");
+        drop(one);
+        assert!(reserved().is_err(), "a connection is left");
+        drop(other);
+        assert!(unnamed.may_write());
+        drop(unnamed);
+        let volume = reserved().unwrap();
+        assert_eq!(Writer::of(&whole, &program("b")).map(drop), Err(Refusal::Held));
+        drop(volume);
+        assert!(Writer::of(&whole, &program("b")).is_ok());
     }
 
     #[test]

@@ -4,11 +4,15 @@
 //! contexts that it chooses ([`WRITER`](crate::protocol::WRITER)), and all its connections say the same.
 //! While they live, nothing else changes the export. Clients that do not name themselves keep to what
 //! several connections promise, and are one writer from their first change to their last connection.
+//! The writer holds the device as well, so that nothing else in this program changes a volume there, nor
+//! the writer of another export of the same sectors.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
+use undercroft_block::{BlockDevice, Reserved};
 
 /// Programs that are remembered after others have followed them.
 const PAST: usize = 256;
@@ -23,8 +27,9 @@ pub(crate) enum Party {
 }
 
 /// Who changes an export.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Writers {
+    device: Arc<dyn BlockDevice>,
     state: Mutex<State>,
     left: Condvar,
 }
@@ -35,6 +40,8 @@ struct State {
     party: Option<Party>,
     /// Its connections.
     connections: usize,
+    /// The device, while there are any.
+    reserved: Option<Reserved>,
     /// Programs that others have followed. What they have not flushed is older than what is there.
     past: VecDeque<String>,
 }
@@ -44,6 +51,8 @@ struct State {
 pub(crate) enum Refusal {
     /// Another party changes it.
     Taken,
+    /// The program of the server changes it, or a client of another export of it.
+    Held,
     /// Another party has changed it since this one did.
     Past,
 }
@@ -55,12 +64,20 @@ impl Refusal {
                 "another client changes it: end that first, open it for reading alone, or have the \
                  server share it (undercroft serve --shared)"
             }
+            Self::Held => {
+                "the server itself, or a client of another export, changes it: end that first"
+            }
             Self::Past => "another client has changed it since this one lost its connection",
         }
     }
 }
 
 impl Writers {
+    /// Of an export of `device`.
+    pub(crate) fn new(device: Arc<dyn BlockDevice>) -> Self {
+        Self { device, state: Mutex::default(), left: Condvar::new() }
+    }
+
     /// Counts a connection of `party` among those that change the export; waits `patience` for those
     /// of another to end.
     pub(crate) fn join(&self, party: &Party, patience: Duration) -> Result<(), Refusal> {
@@ -76,6 +93,11 @@ impl Writers {
         {
             return Err(Refusal::Past);
         }
+        if state.reserved.is_none() {
+            let left = until.saturating_duration_since(Instant::now());
+            let reserved = Reserved::within(Arc::clone(&self.device), left);
+            state.reserved = Some(reserved.map_err(|_| Refusal::Held)?);
+        }
         if state.party.as_ref() != Some(party)
             && let Some(Party::Program(name)) = state.party.replace(party.clone())
         {
@@ -89,7 +111,11 @@ impl Writers {
     }
 
     pub(crate) fn leave(&self) {
-        self.state.lock().connections -= 1;
+        let mut state = self.state.lock();
+        state.connections -= 1;
+        if state.connections == 0 {
+            state.reserved = None;
+        }
         self.left.notify_all();
     }
 

@@ -34,7 +34,7 @@ use super::pax::Extensions;
 use super::seen::{Admitted, Seen, SeenPaths};
 use super::sparse::{self, MapText};
 use crate::entry::{MAX_DATA_RANGES, MAX_FILE_SIZE, MAX_SYMLINK_TARGET};
-use crate::foreign::{HEAD, recognise};
+use crate::foreign::{Foreign, ForeignKind, HEAD, recognise};
 use crate::region::Region;
 use crate::{
     Data, DataRange, Device, Entry, EntryPath, Kind, Links, Metadata, Options, Timestamp, Warnings,
@@ -295,7 +295,7 @@ impl TarReader {
     /// Checks that an archive that begins with a block of zeros has nothing else.
     fn no_entries(&mut self) -> Checked<()> {
         let head = self.head(&[0; BLOCK]).map_err(io_problem)?;
-        match recognise(&head) {
+        match foreign(&head) {
             Some(foreign) => Err(Problem::Foreign(foreign)),
             None if head.len() <= EMPTY && head.iter().all(|byte| *byte == 0) => Ok(()),
             None => Err(Problem::Zeros),
@@ -306,7 +306,7 @@ impl TarReader {
     /// or `problem`.
     fn otherwise(&mut self, first: &[u8], problem: Problem) -> Problem {
         let head = self.head(first).unwrap_or_else(|_| first.to_vec());
-        recognise(&head).map_or(problem, Problem::Foreign)
+        foreign(&head).map_or(problem, Problem::Foreign)
     }
 
     /// The bytes by which a format is told, of which the `first` were read.
@@ -550,6 +550,11 @@ fn device(header: &Header<'_>, extensions: &Extensions) -> Checked<Device> {
     let stored = header.device()?;
     let (major, minor) = (major.unwrap_or(stored.major), minor.unwrap_or(stored.minor));
     Ok(Device { major, minor })
+}
+
+/// What else than a tar archive begins like this, if it is known.
+fn foreign(head: &[u8]) -> Option<Foreign> {
+    recognise(head).filter(|found| found.kind != ForeignKind::Tar)
 }
 
 fn symlink_target(target: Vec<u8>) -> Checked<Vec<u8>> {

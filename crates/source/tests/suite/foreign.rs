@@ -47,6 +47,8 @@ fn a_file_of_another_format_is_named() {
         run(Command::new("qemu-img").current_dir(work.path()).args(make));
     }
     fs::write(at("small"), b"PK\x03\x04").unwrap();
+    fs::write(at("bzip2"), b"BZh91AY&SY").unwrap();
+    fs::write(at("lz4"), b"\x04\x22\x4d\x18\x64").unwrap();
     for options in [Options::default(), Options { strict: true, ..Options::default() }] {
         for (name, format, remedy) in [
             ("ext4", "ext4 file system", "mount it"),
@@ -57,6 +59,8 @@ fn a_file_of_another_format_is_named() {
             ("vdi", "a VDI image", "qemu-nbd"),
             ("vhdx", "a VHDX image", "qemu-nbd"),
             ("small", "a ZIP archive", "unpack it"),
+            ("bzip2", "data compressed with bzip2", "decompress it"),
+            ("lz4", "data compressed with lz4", "decompress it"),
         ] {
             let error = refused(&at(name), &options);
             assert!(error.contains(format) && error.contains(remedy), "{name}: {error}");
@@ -103,4 +107,12 @@ fn a_lone_zero_block_ends_an_archive() {
     assert_eq!(source.warnings().lone_zero_block, Some(1024));
     let strict = Options { strict: true, ..Options::default() };
     assert!(refused(&path, &strict).contains("lone zero block"));
+}
+
+#[test]
+fn an_image_in_a_registry_is_named_with_the_program_that_fetches_it() {
+    for name in ["docker://alpine:3", "docker-daemon:alpine:3", "containers-storage:localhost/a"] {
+        let error = read_path(Path::new(name), &Options::default()).unwrap_err().to_string();
+        assert!(error.contains(&format!("skopeo copy {name} oci:DIRECTORY")), "{error}");
+    }
 }

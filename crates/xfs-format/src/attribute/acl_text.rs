@@ -68,8 +68,39 @@ impl FromStr for Acl {
     /// Entries separated by commas or white space. A mask that is needed and left out becomes what
     /// the group and all users and groups named have together.
     fn from_str(text: &str) -> Result<Self, AclError> {
+        Self::of_entries(AclEntry::all_of(text)?)
+    }
+}
+
+impl AclEntry {
+    /// Entries separated by commas or white space, as many as there are.
+    ///
+    /// # Errors
+    /// One of them is no entry.
+    pub fn all_of(text: &str) -> Result<Vec<Self>, AclError> {
         let words = text.split([',', ' ', '\t', '\n']).filter(|word| !word.is_empty());
-        let mut entries = words.map(AclEntry::from_str).collect::<Result<Vec<_>, _>>()?;
+        words.map(Self::from_str).collect()
+    }
+}
+
+impl Acl {
+    /// The list with these entries, each in the place of the one for the same user or group. A mask that
+    /// is not among them becomes what it is without one.
+    ///
+    /// # Errors
+    /// Two of them are for the same.
+    pub fn with(&self, entries: Vec<AclEntry>) -> Result<Self, AclError> {
+        let is_new = |tag: AclTag| entries.iter().any(|entry| entry.tag == tag);
+        let kept = self.entries().iter().filter(|entry| !is_new(entry.tag)).copied();
+        let kept: Vec<AclEntry> = kept.filter(|entry| entry.tag != AclTag::Mask).collect();
+        Self::of_entries([entries, kept].concat())
+    }
+
+    /// The list of these entries, in any order; a mask that is needed and left out is added.
+    ///
+    /// # Errors
+    /// Two of them are for the same, or one for owner, group or others is missing.
+    pub fn of_entries(mut entries: Vec<AclEntry>) -> Result<Self, AclError> {
         let named = |entry: &AclEntry| matches!(entry.tag, AclTag::User(_) | AclTag::Group(_));
         let masked = entries.iter().any(|entry| entry.tag == AclTag::Mask);
         if entries.iter().any(named) && !masked {
@@ -115,6 +146,18 @@ mod tests {
         assert_eq!(text(&list), all);
         assert_eq!(text(&all.parse().unwrap()), all);
         assert_eq!(text(&Acl::of_mode(0o4754)), "user::rwx,group::r-x,other::r--");
+    }
+
+    #[test]
+    fn entries_take_the_place_of_others() {
+        let list: Acl = "u::rw-,u:5:r--,g::r--,o::---".parse().unwrap();
+        let with = |entries: &str| list.with(AclEntry::all_of(entries).unwrap());
+        let more = with("u:1000:rw,u:5:x").unwrap();
+        let all = "user::rw-,user:5:--x,user:1000:rw-,group::r--,mask::rwx,other::---";
+        assert_eq!(text(&more), all);
+        let masked = text(&with("m::r").unwrap());
+        assert_eq!(masked, "user::rw-,user:5:r--,group::r--,mask::r--,other::---");
+        assert!(with("u:7:r,u:7:w").is_err());
     }
 
     #[test]

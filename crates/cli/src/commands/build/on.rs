@@ -2,7 +2,7 @@
 
 use super::report::peak_rss_bytes;
 use super::{Args, warn};
-use crate::image::ImageArgs;
+use crate::image::{ImageArgs, Part};
 use crate::progress::Progress;
 use crate::report::{Outcome, json_line};
 use crate::session::Session;
@@ -41,7 +41,7 @@ pub(super) fn run(args: &Args, base: &Description, out: &mut dyn Write) -> Resul
     let start = Instant::now();
     // Before the volume is opened, whose journal is replayed then: a bad layer changes nothing.
     let mut layer = LayerSource::open(&path, &options)?;
-    let image = ImageArgs::whole(base.clone());
+    let image = ImageArgs::part_of(base.clone(), Part::Found);
     let edit = image.open_for_change()?;
     let session = Session::new(edit.volume())?;
     let bar = Progress::new();

@@ -2,7 +2,7 @@
 
 mod json;
 
-use crate::image::Part;
+use crate::image::{Part, PartitionChoice};
 use crate::output_file;
 use crate::progress::Progress;
 use crate::report::{self, Outcome};
@@ -51,9 +51,10 @@ pub(super) struct Args {
     #[arg(long, value_name = "BYTES", value_parser = value::size, conflicts_with = "partition")]
     offset: Option<u64>,
 
-    /// The volume is this partition of a disk image (GPT or MBR, numbered as Linux does).
-    #[arg(long, value_name = "N")]
-    partition: Option<u32>,
+    /// The volume is this partition of a disk image (GPT or MBR): its number, as Linux counts, its
+    /// name, or the label of the volume.
+    #[arg(long, value_name = "N|NAME")]
+    partition: Option<PartitionChoice>,
 }
 
 /// The languages.
@@ -78,7 +79,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     if let Some(path) = &args.output {
         output_file::check(path, args.force)?;
     }
-    let part = Part { offset: args.offset, partition: args.partition };
+    let part = Part::of(args.offset, args.partition.as_ref(), Part::Found);
     let mut source = tree::open(&args.source, part, &SourceOptions::default())?;
     let algorithm = match args.format {
         Format::Composefs => Algorithm::Verity,

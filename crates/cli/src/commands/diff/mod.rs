@@ -3,7 +3,7 @@
 mod line;
 
 use crate::failure::Usage;
-use crate::image::Part;
+use crate::image::{Part, PartitionChoice};
 use crate::progress::Progress;
 use crate::report::{self, Outcome};
 use crate::{text, tree};
@@ -46,9 +46,10 @@ pub(super) struct Args {
     #[arg(value_name = "B")]
     right: OsString,
 
-    /// The volume is this partition of a disk; two numbers, 1,2, if those of A and B differ.
-    #[arg(long, value_name = "N[,N]", value_delimiter = ',')]
-    partition: Vec<u32>,
+    /// The volume is this partition of a disk, by number, name or label; two, 1,2, if those of A and
+    /// B differ.
+    #[arg(long, value_name = "N|NAME[,N|NAME]", value_delimiter = ',')]
+    partition: Vec<PartitionChoice>,
 
     /// Of a container image with several, the one for this platform; two, linux/amd64,linux/arm64,
     /// if those of A and B differ. By default that of this machine.
@@ -151,11 +152,11 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let platforms = for_each(&args.platform)
         .ok_or_else(|| Usage("--platform takes one platform, or two".into()))?;
     let exclude = Exclude::new(&args.exclude)?;
-    let open = |operand, partition: Option<&u32>, platform: Option<&Platform>| {
+    let open = |operand, partition: Option<&PartitionChoice>, platform: Option<&Platform>| {
         let reading = Options { sorted: true, exclude: exclude.clone(), ..Options::default() };
         let image = ImageOptions { platform: platform.cloned(), ..ImageOptions::default() };
         let options = SourceOptions { image, ..reading.into() };
-        tree::open(operand, Part { offset: None, partition: partition.copied() }, &options)
+        tree::open(operand, Part::of(None, partition, Part::Found), &options)
     };
     let mut one = open(&args.left, partitions.0, platforms.0)?;
     let mut other = open(&args.right, partitions.1, platforms.1)?;

@@ -13,7 +13,7 @@ mod serve;
 mod target;
 
 use crate::failure::Usage;
-use crate::image::{ImageArgs, MountWish, Part};
+use crate::image::{ImageArgs, MountWish, Part, PartitionChoice};
 use crate::report::Outcome;
 use crate::value;
 use anyhow::Result;
@@ -49,7 +49,7 @@ use undercroft_fuse::options::MountOptions;
 ///   norecovery                      leave the journal alone, as --no-replay
 ///   stale                           with ro: although the image is being changed by a mount or another
 ///                                   program; what is read can be old, or not fit together
-///   partition=N, offset=BYTES       as the options of these names
+///   partition=N|NAME, offset=BYTES  as the options of these names
 ///   commit=SECONDS                  make everything durable that often (default 5)
 ///   writethrough                    no data waits in the kernel: a full volume is seen by the write
 ///                                   itself; otherwise by fsync or close. Slower
@@ -198,7 +198,8 @@ fn plan(args: &Args, options: &MountOptions) -> Result<Plan> {
         if settings.read_only { OpenOptions::read_only() } else { OpenOptions::writable() };
     open.access_times = settings.access_times;
     let offset = options.offset.as_deref().map(value::size).transpose().map_err(Usage)?;
-    let part = Part { offset, partition: options.partition };
+    let partition = options.partition.as_deref().map(PartitionChoice::of);
+    let part = Part::of(offset, partition.as_ref(), Part::Found);
     // Half of it for buffers; the rest is for the files that the kernel knows, and requests.
     let memory = usize::try_from(args.memory / 2).unwrap_or(usize::MAX);
     let time_limit = args.device_timeout.map(Duration::from_secs);

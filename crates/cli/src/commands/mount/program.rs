@@ -10,10 +10,10 @@ use crate::child;
 use crate::commands::unmount::Unmounting;
 use crate::report::Outcome;
 use anyhow::{Context, Result, anyhow, bail};
-use rustix::process::{Pid, Signal, kill_process};
+use process_wrap::std::ChildWrapper;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use undercroft_fuse::{InUse, MountPoint, UnmountFailure};
@@ -47,18 +47,19 @@ fn run_program(args: &Args, place: Option<&Path>) -> Result<ExitStatus> {
             command.current_dir(place);
         }
     }
-    let child = child::spawn(&mut command).map_err(|error| {
+    let (sender, signals) = channel();
+    // Before the program is there: what it is sent through this process is to reach it.
+    serve::signals().thread_block().context("cannot block signals")?;
+    serve::wait_for_signals(sender)?;
+    let child = child::spawn(command).map_err(|error| {
         let name = Path::new(program).display();
         anyhow!(error).context(format!("cannot run {name}"))
     })?;
-    let (sender, signals) = channel();
-    serve::signals().thread_block().context("cannot block signals")?;
-    serve::wait_for_signals(sender)?;
     wait(child, &signals)
 }
 
 /// Waits for the program; a signal to this process is one to the program.
-fn wait(mut child: Child, signals: &Receiver<Event>) -> Result<ExitStatus> {
+fn wait(mut child: Box<dyn ChildWrapper>, signals: &Receiver<Event>) -> Result<ExitStatus> {
     loop {
         if let Some(status) = child.try_wait().context("cannot wait for the program")? {
             return Ok(status);
@@ -66,10 +67,9 @@ fn wait(mut child: Child, signals: &Receiver<Event>) -> Result<ExitStatus> {
         // An interrupt from the terminal goes to the program by itself.
         if let Ok(Event::Signal(signal)) = signals.try_recv()
             && signal != nix::sys::signal::Signal::SIGINT
-            && let Some(signal) = Signal::from_named_raw(signal as i32)
         {
             // It may have ended this moment.
-            let _ = kill_process(Pid::from_child(&child), signal);
+            let _ = child.signal(signal as i32);
         }
         std::thread::sleep(PAUSE);
     }

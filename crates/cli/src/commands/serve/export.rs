@@ -15,8 +15,8 @@ use undercroft_nbd::server::Export;
 
 /// The exports, with their names.
 pub(super) fn all(args: &Args) -> Result<Vec<(String, Export)>> {
-    let part = Part { offset: args.offset, partition: args.partition };
-    if args.devices.len() > 1 && part != Part::default() {
+    let part = Part::of(args.offset, args.partition.as_ref(), Part::Whole);
+    if args.devices.len() > 1 && part != Part::Whole {
         let what = "--partition and --offset go with one DEVICE";
         return Err(Usage(what.into()).into());
     }
@@ -30,7 +30,7 @@ pub(super) fn all(args: &Args) -> Result<Vec<(String, Export)>> {
             let what = format!("two exports of the name {name:?}: choose others with --name");
             return Err(Usage(what).into());
         }
-        let export = one(args, device, part, &name)?;
+        let export = one(args, device, &part, &name)?;
         let export = if args.shared { export.shared() } else { export };
         exports.push((name, export));
     }
@@ -43,15 +43,15 @@ fn name_of(device: &Description) -> String {
     file.map_or_else(|| device.to_string(), str::to_owned)
 }
 
-fn one(args: &Args, description: &Description, part: Part, name: &str) -> Result<Export> {
-    let image = ImageArgs::part_of(description.clone(), part).with_engine(Engine::Around);
+fn one(args: &Args, description: &Description, part: &Part, name: &str) -> Result<Export> {
+    let image = ImageArgs::part_of(description.clone(), part.clone()).with_engine(Engine::Around);
     let keeps = args.read_only || args.overlay.is_some();
     let device = if keeps { image.device()? } else { image.writable_device()? };
     if !args.raw {
         let raw = "--raw serves its bytes as they are";
         image.expect_raw(device.as_ref()).map_err(|error| anyhow!("{error:#}; {raw}"))?;
     }
-    let start = start_of(description, part, &device)?;
+    let start = image.first_byte();
     let words = description.to_string();
     if let Some(directory) = &args.overlay {
         let export = match directory {
@@ -61,7 +61,7 @@ fn one(args: &Args, description: &Description, part: Part, name: &str) -> Result
         return Ok(export.description(&words));
     }
     let mut export = Export::new(name, Arc::clone(&device)).description(&words);
-    if let (Some(path), Some(start)) = (description.as_path(), start) {
+    if let Some(path) = description.as_path() {
         let file = FileAllocation::open(path, start)
             .with_context(|| format!("cannot open {} to see its holes", path.display()))?;
         export = export.context(Arc::new(file));
@@ -86,19 +86,4 @@ fn overlay_in(directory: &Path, device: Arc<dyn BlockDevice>) -> Result<Overlay>
     let name = format!("a file in {}", directory.display());
     let changes = FileDevice::from_file(file, &name, &FileOptions::default())?;
     Ok(Overlay::with_changes(device, Arc::new(changes))?)
-}
-
-/// Where in its file the export begins, if that is known.
-fn start_of(
-    description: &Description,
-    part: Part,
-    device: &Arc<dyn BlockDevice>,
-) -> Result<Option<u64>> {
-    let Some(number) = part.partition else { return Ok(Some(part.offset.unwrap_or(0))) };
-    let disk = description.open(true, None)?;
-    let table = undercroft_block::partition::PartitionTable::read(&*disk)?;
-    let found = table.partitions.iter().find(|partition| partition.number == number);
-    Ok(found
-        .filter(|partition| partition.length == device.capacity())
-        .map(|partition| partition.start.0 * SECTOR_SIZE))
 }

@@ -7,6 +7,7 @@ mod program;
 mod sockets;
 
 use crate::failure::Usage;
+use crate::image::PartitionChoice;
 use crate::report::{self, Outcome};
 use crate::value;
 use anyhow::{Context, Result};
@@ -54,9 +55,10 @@ pub(super) struct Args {
     #[arg(long = "name", value_name = "NAME")]
     names: Vec<String>,
 
-    /// Serve only this partition of the device (GPT or MBR, numbered as Linux does).
-    #[arg(long, value_name = "N", conflicts_with = "offset")]
-    partition: Option<u32>,
+    /// Serve only this partition of the device (GPT or MBR): its number, as Linux counts, its name,
+    /// or the label of what is in it.
+    #[arg(long, value_name = "N|NAME", conflicts_with = "offset")]
+    partition: Option<PartitionChoice>,
 
     /// Serve the device from this byte on (suffixes such as K, M, G).
     #[arg(long, value_name = "BYTES", value_parser = value::size)]

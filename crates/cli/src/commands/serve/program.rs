@@ -17,7 +17,7 @@ const PLACE: &str = "NBD_URI";
 pub(super) fn run(program: &OsStr, arguments: &[OsString], uri: &Uri) -> Result<Outcome> {
     let mut command = Command::new(program);
     command.args(arguments).env(PLACE, uri.to_string());
-    let mut child = child::spawn(&mut command).map_err(|error| {
+    let mut child = child::spawn(command).map_err(|error| {
         anyhow!(error).context(format!("cannot run {}", Path::new(program).display()))
     })?;
     let status = child.wait().context("cannot wait for the program")?;

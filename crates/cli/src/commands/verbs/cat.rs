@@ -62,7 +62,7 @@ impl Verb for Args {
     }
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
-        for paths in self.path.chunks(TOGETHER) {
+        for paths in session.matching(&self.path)?.chunks(TOGETHER) {
             for (path, file) in paths.iter().zip(session.open_all(paths, self.last)) {
                 print(file?.open_file(), path, self.json, out)?;
             }

@@ -5,7 +5,10 @@ mod attributes;
 pub(crate) mod cat;
 pub(crate) mod clone;
 pub(crate) mod dedupe;
+pub(crate) mod df;
+pub(crate) mod du;
 pub(crate) mod fallocate;
+pub(crate) mod find;
 pub(crate) mod get;
 pub(crate) mod label;
 pub(crate) mod ln;
@@ -13,10 +16,12 @@ pub(crate) mod ls;
 pub(crate) mod mkdir;
 pub(crate) mod mknod;
 pub(crate) mod mv;
+mod names;
 pub(crate) mod put;
 pub(crate) mod rm;
 pub(crate) mod stat;
 pub(crate) mod sync;
+pub(crate) mod tree;
 pub(crate) mod truncate;
 
 use crate::deferred;
@@ -136,6 +141,10 @@ macro_rules! verbs {
 
 verbs! {
     Ls(ls),
+    Tree(tree),
+    Find(find),
+    Du(du),
+    Df(df),
     Stat(stat),
     Cat(cat),
     Get(get),

@@ -35,7 +35,7 @@ pub(crate) struct Args {
 
 impl Verb for Args {
     fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
-        for path in &self.path {
+        for path in &session.matching(&self.path)? {
             match session.fs.symlink_metadata(path) {
                 Err(error) if self.force && error.kind() == ErrorKind::NotFound => {}
                 found => self.remove(&session.fs, path, &found?)?,

@@ -10,18 +10,31 @@ use serde::Serialize;
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
+use undercroft_fs::{File, FileExtent};
 use undercroft_xfs::Volume;
 use undercroft_xfs::format::{InodeFlags, InodeFlags2};
 use undercroft_xfs::inode::{Fork, InodeState};
 use undercroft_xfs::ops;
+use undercroft_xfs::units::InodeNumber;
 
 /// Show everything about a file: inode, times with birth, extents, flags, attributes, parents.
 ///
 /// Of a symbolic link at the end of the path, the link itself.
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Path from the root directory of the volume.
-    path: OsString,
+    #[arg(required_unless_present = "inode")]
+    path: Option<OsString>,
+
+    /// Show the inode of this number, whatever its names are.
+    #[arg(long, value_name = "N", conflicts_with_all = ["path", "dereference"])]
+    inode: Option<u64>,
+
+    /// Show where the data is: each extent with its bytes in the file, its first byte on the device and
+    /// its length.
+    #[arg(long)]
+    extents: bool,
 
     /// Of a symbolic link at the end of the path, show what it leads to.
     #[arg(short = 'L', long)]
@@ -32,10 +45,17 @@ pub(crate) struct Args {
     json: bool,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  undercroft stat disk.img /etc/passwd
+  undercroft stat --extents disk.img /var/lib/db
+  undercroft stat --inode 131 disk.img";
+
 /// Everything about an inode.
 #[derive(Serialize)]
 struct Stat {
-    path: text::Name,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<text::Name>,
     inode: u64,
     generation: u32,
     kind: &'static str,
@@ -73,6 +93,18 @@ struct Stat {
     flags: Vec<String>,
     attributes: Vec<Attribute>,
     parents: Vec<Parent>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extent_list: Option<Vec<Extent>>,
+}
+
+/// A part of the data, in bytes.
+#[derive(Serialize)]
+struct Extent {
+    offset: u64,
+    place: u64,
+    bytes: u64,
+    unwritten: bool,
+    shared: bool,
 }
 
 #[derive(Serialize)]
@@ -95,11 +127,15 @@ impl Verb for Args {
     }
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
-        let (volume, path) = (session.volume, self.path.as_bytes());
-        let file = session.open(&self.path, LastLink { no_follow: !self.dereference })?;
-        let inode = file.open_file().inode().read();
-        let stat = stat(volume, path, &inode).with_context(|| ops::path_text(path))?;
-        drop(inode);
+        let file = self.file(session)?;
+        let named = || match (&self.path, self.inode) {
+            (Some(path), _) => ops::path_text(path.as_bytes()),
+            (None, number) => format!("inode {}", number.unwrap_or_default()),
+        };
+        let mut stat = self.stat(session.volume, &file).with_context(named)?;
+        if self.extents {
+            stat.extent_list = Some(extents(&file).with_context(named)?);
+        }
         if self.json {
             report::json_line(out, &stat)?;
         } else {
@@ -113,7 +149,34 @@ impl Verb for Args {
     }
 }
 
-fn stat(volume: &Volume, path: &[u8], inode: &InodeState) -> Result<Stat> {
+impl Args {
+    fn file(&self, session: &Session<'_>) -> Result<File> {
+        match (&self.path, self.inode) {
+            (Some(path), _) => Ok(session.open(path, LastLink { no_follow: !self.dereference })?),
+            (None, number) => {
+                let number = InodeNumber(number.unwrap_or_default());
+                let file = session.fs.nodes().open(number);
+                file.with_context(|| format!("inode {number}"))
+            }
+        }
+    }
+
+    fn stat(&self, volume: &Volume, file: &File) -> Result<Stat> {
+        let path = self.path.as_ref().map(|path| text::Name::new(path.as_bytes()));
+        let stat = stat(volume, &file.open_file().inode().read())?;
+        Ok(Stat { path, ..stat })
+    }
+}
+
+fn extents(file: &File) -> Result<Vec<Extent>> {
+    let of = |extent: FileExtent| {
+        let FileExtent { offset, place, len, unwritten, shared } = extent;
+        Extent { offset, place, bytes: len, unwritten, shared }
+    };
+    Ok(file.extent_map()?.into_iter().map(of).collect())
+}
+
+fn stat(volume: &Volume, inode: &InodeState) -> Result<Stat> {
     let (core, kind) = (&inode.core, inode.file_type());
     let (target, device) = target_and_device(volume, inode)?;
     let flags = core.flags.iter_names().map(|(name, _)| name);
@@ -124,7 +187,8 @@ fn stat(volume: &Volume, path: &[u8], inode: &InodeState) -> Result<Stat> {
     let has_extent_hint = core.flags.intersects(InodeFlags::EXTSIZE | InodeFlags::EXTSZINHERIT);
     let has_copy_hint = core.flags2.contains(InodeFlags2::COWEXTSIZE);
     Ok(Stat {
-        path: text::Name::new(path),
+        path: None,
+        extent_list: None,
         inode: inode.number.0,
         generation: core.generation,
         kind: text::kind(kind),
@@ -179,10 +243,11 @@ fn parents(volume: &Volume, inode: &InodeState) -> Result<Vec<Parent>> {
 }
 
 fn print(stat: &Stat, out: &mut dyn Write) -> Result<()> {
-    write!(out, "path        {}", stat.path)?;
-    match &stat.target {
-        Some(target) => writeln!(out, " -> {target}")?,
-        None => writeln!(out)?,
+    let target = stat.target.as_ref().map(|target| format!(" -> {target}")).unwrap_or_default();
+    match &stat.path {
+        Some(path) => writeln!(out, "path        {path}{target}")?,
+        None if !target.is_empty() => writeln!(out, "target     {target}")?,
+        None => {}
     }
     writeln!(out, "inode       {}, generation {}", stat.inode, stat.generation)?;
     write!(out, "kind        {}", stat.kind)?;
@@ -219,6 +284,14 @@ fn print(stat: &Stat, out: &mut dyn Write) -> Result<()> {
     }
     for Parent { name, directory } in &stat.parents {
         writeln!(out, "parent      inode {directory}, {name}")?;
+    }
+    if let Some(extents) = &stat.extent_list {
+        writeln!(out, "{:>16} {:>16} {:>16}", "offset", "place", "bytes")?;
+        for Extent { offset, place, bytes, unwritten, shared } in extents {
+            let unwritten = if *unwritten { " unwritten" } else { "" };
+            let shared = if *shared { " shared" } else { "" };
+            writeln!(out, "{offset:>16} {place:>16} {bytes:>16}{unwritten}{shared}")?;
+        }
     }
     Ok(())
 }

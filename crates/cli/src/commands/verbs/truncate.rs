@@ -16,14 +16,19 @@ pub(crate) struct Args {
     path: OsString,
 
     /// Bytes (such as 64K, 1.5G, 10MB).
-    #[arg(value_parser = value::size)]
-    size: u64,
+    #[arg(value_parser = value::size, required_unless_present = "size")]
+    bytes: Option<u64>,
+
+    /// The same, as truncate(1) takes it.
+    #[arg(short, long, value_name = "BYTES", value_parser = value::size, conflicts_with = "bytes")]
+    size: Option<u64>,
 }
 
 impl Verb for Args {
     fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
         let file = session.fs.open_file(&self.path)?;
-        file.set_len(self.size)
+        // One of them is there.
+        file.set_len(self.bytes.or(self.size).unwrap_or(0))
             .and_then(|()| file.close())
             .map_err(|error| PathError::new(&self.path, error))?;
         Ok(Outcome::Done)

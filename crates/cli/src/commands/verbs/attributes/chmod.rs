@@ -37,7 +37,7 @@ pub(crate) struct Args {
 
 impl Verb for Args {
     fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
-        for path in &self.path {
+        for path in &session.matching(&self.path)? {
             session.walk(path, self.last, self.recursive, &mut |file| {
                 if self.recursive && file.is_symlink() {
                     return Ok(());

@@ -35,7 +35,7 @@ impl Verb for Args {
     fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
         let (uid, gid) = self.owner.resolve(session)?;
         let change = Change { uid, gid, ..Change::default() };
-        for path in &self.path {
+        for path in &session.matching(&self.path)? {
             session.walk(path, self.last, self.recursive, &mut |file| {
                 session.fs.nodes().set_attributes(file.number, &change).map(drop)
             })?;

@@ -36,7 +36,7 @@ impl Verb for Args {
     fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
         let (extent_size, copy_extent_size) = (self.extent, self.copy);
         let change = Change { extent_size, copy_extent_size, ..Change::default() };
-        for path in &self.path {
+        for path in &session.matching(&self.path)? {
             let file = session.fs.open_file(path)?;
             file.set_attributes(&change).map_err(|error| PathError::new(path, error))?;
         }

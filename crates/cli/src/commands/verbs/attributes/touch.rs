@@ -19,7 +19,7 @@ pub(crate) struct Args {
     path: Vec<OsString>,
 
     /// The time, instead of the present: @SECONDS since 1970 or RFC 3339, to the nanosecond.
-    #[arg(short, long, value_parser = value::time, value_name = "TIME")]
+    #[arg(short, long, visible_short_alias = 'd', visible_alias = "date", value_parser = value::time, value_name = "TIME")]
     time: Option<Timestamp>,
 
     /// The time of the last access only.
@@ -40,7 +40,7 @@ pub(crate) struct Args {
 
 impl Verb for Args {
     fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
-        for path in &self.path {
+        for path in &session.matching(&self.path)? {
             let file = match session.open(path, self.last) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     if self.no_create {

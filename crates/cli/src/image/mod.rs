@@ -1,33 +1,36 @@
 //! The choice of a volume: an image file or block device, whole or a part of it.
 
-use crate::failure::Usage;
+mod contents;
+mod part;
+
 use crate::mounts;
 use crate::report;
 use crate::stats::StatsArgs;
 use crate::text;
 use crate::value;
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::ValueHint;
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use undercroft_block::partition::{PartitionTable, open_partition};
+use undercroft_block::partition::Partition;
 use undercroft_block::stack::{
     Description, DeviceReport, LeafDescription, MirrorEvent, StackError,
 };
-use undercroft_block::{BlockDevice, Engine, Sector, Unchanging, Window, mounted_at, read_buffer};
+use undercroft_block::{BlockDevice, Engine, Unchanging, mounted_at};
 use undercroft_fs::{FileSystem, OpenOptions};
 #[cfg(feature = "network")]
 use undercroft_nbd::client::ClientError;
-use undercroft_source::{FOREIGN_HEAD, Foreign, ForeignKind, recognise};
 use undercroft_xfs::Volume;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::inode::{ForkContent, InodeState};
 use undercroft_xfs::ops;
 use undercroft_xfs::recovery::LogState;
 use undercroft_xfs::volume::LiveOptions;
+
+pub(crate) use part::{Part, PartitionChoice};
 
 /// A volume. Commands that read never write to it.
 #[derive(clap::Args)]
@@ -41,9 +44,10 @@ pub(crate) struct ImageArgs {
     #[arg(long, value_name = "BYTES", value_parser = value::size, conflicts_with = "partition")]
     offset: Option<u64>,
 
-    /// The volume is this partition of a disk image (GPT or MBR, numbered as Linux does).
-    #[arg(long, value_name = "N")]
-    partition: Option<u32>,
+    /// The volume is this partition of a disk image (GPT or MBR): its number, as Linux counts, its
+    /// name, or the label of the volume. Without this, the only XFS partition is taken.
+    #[arg(long, value_name = "N|NAME")]
+    partition: Option<PartitionChoice>,
 
     /// Leave the journal alone: see a volume that was not unmounted as it is on the disk. Without
     /// this, its journal is replayed in memory.
@@ -60,21 +64,25 @@ pub(crate) struct ImageArgs {
     /// Devices that were opened, for the statistics at the end.
     #[arg(skip)]
     opened: RefCell<Vec<Arc<dyn BlockDevice>>>,
+
+    /// The part, if no argument says it.
+    #[arg(skip)]
+    otherwise: Part,
+
+    /// The partition that was opened, if it is one.
+    #[arg(skip)]
+    chosen: OnceCell<Option<Partition>>,
 }
 
 impl ImageArgs {
-    /// A volume that fills an image.
-    pub(crate) fn whole(image: Description) -> Self {
-        Self::part_of(image, Part::default())
-    }
-
     /// A volume that fills a part of an image.
     pub(crate) fn part_of(image: Description, part: Part) -> Self {
-        let Part { offset, partition } = part;
         Self {
             image,
-            offset,
-            partition,
+            offset: None,
+            partition: None,
+            otherwise: part,
+            chosen: OnceCell::new(),
             no_replay: false,
             stats: StatsArgs::default(),
             engine: Engine::Auto,
@@ -99,7 +107,7 @@ impl ImageArgs {
                 ));
             }
         }
-        self.open_device(true, self.part(), None)
+        self.open_device(true, &self.part(), None)
     }
 
     /// The device that the volume fills, for change.
@@ -116,20 +124,20 @@ impl ImageArgs {
     /// As [`ImageArgs::writable_device`].
     pub(crate) fn writable_disk(&self) -> Result<[Arc<dyn BlockDevice>; 2]> {
         let disk = self.open_disk(false, None)?;
-        let device = Self::part_of_disk(Arc::clone(&disk), self.part())?;
+        let device = self.part_of_disk(Arc::clone(&disk), &self.part())?;
         self.check_replay(&device)?;
         Ok([disk, device])
     }
 
-    /// The number of the partition that is the volume.
-    pub(crate) const fn partition(&self) -> Option<u32> {
-        self.partition
+    /// The number of the partition that the device is which was opened, if it is one.
+    pub(crate) fn partition(&self) -> Option<u32> {
+        Some(self.chosen.get()?.as_ref()?.number)
     }
 
     /// The file system, to be mounted. What is to be changed and does not let it is only read.
     pub(crate) fn open_for_mount(&self, wish: &MountWish) -> Result<OpenToMount> {
         let own = self.part();
-        let part = if own == Part::default() { wish.part } else { own };
+        let part = if own == Part::default() { &wish.part } else { &own };
         let mut options = wish.options.clone();
         if self.no_replay || wish.no_replay {
             options = options.without_replay();
@@ -207,7 +215,7 @@ impl ImageArgs {
     }
 
     fn part(&self) -> Part {
-        Part { offset: self.offset, partition: self.partition }
+        Part::of(self.offset, self.partition.as_ref(), self.otherwise.clone())
     }
 
     /// Whether the journal may be replayed.
@@ -218,10 +226,10 @@ impl ImageArgs {
     fn open_device(
         &self,
         read_only: bool,
-        part: Part,
+        part: &Part,
         time_limit: Option<Duration>,
     ) -> Result<Arc<dyn BlockDevice>> {
-        Self::part_of_disk(self.open_disk(read_only, time_limit)?, part)
+        self.part_of_disk(self.open_disk(read_only, time_limit)?, part)
     }
 
     fn open_disk(
@@ -246,31 +254,30 @@ impl ImageArgs {
         Ok(disk)
     }
 
-    fn part_of_disk(disk: Arc<dyn BlockDevice>, part: Part) -> Result<Arc<dyn BlockDevice>> {
-        if let Some(number) = part.partition {
-            let partition = open_partition(&disk, number);
-            return match partition {
-                Err(error) => Err(match contents(disk.as_ref()) {
-                    Some(found) if found.kind == ForeignKind::Container => {
-                        anyhow!(unusable(&found))
-                    }
-                    _ => error.into(),
-                }),
-                Ok(partition) => Ok(Arc::new(partition)),
+    /// A part of the image as a device, with a note if nobody has named it.
+    fn part_of_disk(
+        &self,
+        disk: Arc<dyn BlockDevice>,
+        part: &Part,
+    ) -> Result<Arc<dyn BlockDevice>> {
+        let (device, partition) =
+            part::open(disk, part).map_err(|error| error.context(self.cannot_open()))?;
+        let is_first = self.chosen.set(partition.clone()).is_ok();
+        if let (Some(found), Part::Found, true) = (&partition, part, is_first) {
+            let named = match found.name.as_str() {
+                "" => String::new(),
+                name => format!(" \"{}\"", name.escape_debug()),
             };
+            report::note(format_args!(
+                "{} is a disk with partitions; the volume is in partition {}{named}",
+                self.image, found.number
+            ));
         }
-        let Some(offset) = part.offset else {
-            return Ok(disk);
-        };
-        let start = Sector::from_bytes(offset)
-            .ok_or_else(|| Usage(format!("--offset {offset} is not a multiple of 512")))?;
-        let capacity = disk.capacity();
-        let window = Window::from_sector(disk, start).with_context(|| {
-            format!(
-                "--offset {offset} is behind the end of the image, which has {capacity} sectors"
-            )
-        })?;
-        Ok(Arc::new(window))
+        Ok(device)
+    }
+
+    fn cannot_open(&self) -> String {
+        format!("cannot open {}", self.image)
     }
 
     /// Prints what passed through the devices, if wanted.
@@ -304,9 +311,21 @@ impl ImageArgs {
         self.image.as_path()
     }
 
-    /// Where in the image the volume starts, unless a partition says so.
+    /// Where in the image the device starts that was opened, unless it is a partition.
     pub(crate) fn start(&self) -> Option<u64> {
-        if self.partition.is_some() { None } else { Some(self.offset.unwrap_or(0)) }
+        self.partition().is_none().then(|| self.first_byte())
+    }
+
+    /// The byte of the image with which the device begins that was opened.
+    pub(crate) fn first_byte(&self) -> u64 {
+        let Some(Some(partition)) = self.chosen.get() else {
+            return match self.part() {
+                Part::Offset(offset) => offset,
+                Part::Found | Part::Whole | Part::Partition(_) => 0,
+            };
+        };
+        // What was opened is on the disk.
+        partition.start.to_bytes().unwrap_or(u64::MAX)
     }
 
     /// Fails if a volume has something to replay that must not be replayed.
@@ -365,53 +384,20 @@ impl ImageArgs {
     /// the disk.
     #[cfg(feature = "network")]
     pub(crate) fn expect_raw(&self, device: &dyn BlockDevice) -> Result<()> {
-        match contents(device).filter(|found| found.kind == ForeignKind::Container) {
-            Some(found) => {
-                Err(anyhow!(unusable(&found)).context(format!("cannot open {}", self.image)))
-            }
+        match contents::of(device).filter(contents::is_container) {
+            Some(found) => Err(anyhow!(contents::unusable(&found)).context(self.cannot_open())),
             None => Ok(()),
         }
     }
 
-    /// Names the image, and the partitions when it is a disk with some.
+    /// Names the image, what it holds instead of a volume, and the way on.
     pub(crate) fn explain(&self, error: anyhow::Error) -> anyhow::Error {
-        let name = &self.image;
-        let is_whole = self.offset.is_none() && self.partition.is_none();
-        let whole = if is_whole { self.open_disk(true, None).ok() } else { None };
-        let found = whole.as_ref().and_then(|disk| contents(disk.as_ref()));
-        let found =
-            found.filter(|found| !matches!(found.kind, ForeignKind::Volume | ForeignKind::Table));
-        if let Some(found) = found {
-            return anyhow!(unusable(&found)).context(format!("cannot open {name}"));
+        let disk = self.open_disk(true, None).ok();
+        let device = disk.and_then(|disk| part::open(disk, &self.part()).ok());
+        match device.and_then(|(device, _)| contents::refusal(&device)) {
+            Some(why) => anyhow!(why).context(self.cannot_open()),
+            None => error.context(self.cannot_open()),
         }
-        if let Some(disk) = whole
-            && let Ok(table) = PartitionTable::read(disk.as_ref())
-            && !table.partitions.is_empty()
-        {
-            let numbers = table.numbers();
-            return anyhow!("{error}").context(format!(
-                "cannot open {name}: it is a disk with partitions; choose one with --partition \
-                 ({numbers})"
-            ));
-        }
-        error.context(format!("cannot open {name}"))
-    }
-}
-
-/// What a disk holds, if it is known.
-fn contents(disk: &dyn BlockDevice) -> Option<Foreign> {
-    let bytes = disk.capacity().to_bytes().unwrap_or(u64::MAX).min(FOREIGN_HEAD as u64);
-    recognise(&read_buffer(disk, Sector(0), bytes as usize).ok()?)
-}
-
-/// What to do with contents that are not read.
-fn unusable(found: &Foreign) -> String {
-    match found.kind {
-        ForeignKind::Container => format!(
-            "it is {found}, which is not read: `qemu-nbd` makes it a network disk, `qemu-img convert \
-             -O raw` a raw image"
-        ),
-        _ => format!("it holds {found}, not XFS"),
     }
 }
 
@@ -449,15 +435,6 @@ pub(crate) struct OpenToMount {
     pub(crate) fs: FileSystem,
     /// What is only read stays as it is as long as this lives.
     pub(crate) unchanging: Vec<Unchanging>,
-}
-
-/// The part of an image that is the volume.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Part {
-    /// It starts at this byte.
-    pub(crate) offset: Option<u64>,
-    /// It is this partition.
-    pub(crate) partition: Option<u32>,
 }
 
 /// A volume open for change.

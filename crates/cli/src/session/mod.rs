@@ -1,5 +1,7 @@
 //! A volume that commands work on: one command on the line, or many in a shell.
 
+mod pattern;
+
 use crate::failure::Usage;
 use anyhow::{Context, Result};
 use futures_executor::block_on;
