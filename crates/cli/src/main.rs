@@ -6,7 +6,7 @@
 //! a new volume ([`format_options`]), a disk around it ([`disk_options`]), words for numbers
 //! ([`text`]), the output of `--stats` ([`stats`]), standard output ([`standard_output`]), the forms in
 //! which `mount(8)` and `fsck(8)` call the command ([`invocation`]), arguments that are put together
-//! when they are needed ([`deferred`]), and how a run ends ([`report`], [`failure`], [`remedy`]).
+//! when they are needed ([`deferred`]), words of other tools ([`tips`]), and how a run ends ([`report`], [`failure`], [`remedy`]).
 
 // Rooms by floors, from the ground up: each uses only those on floors before its own.
 mod child;
@@ -18,6 +18,7 @@ mod output_file;
 mod remedy;
 mod standard_output;
 mod text;
+mod tips;
 mod value;
 
 mod disk_options;

@@ -27,6 +27,12 @@ pub(crate) fn place_of(image: &Path) -> Option<PathBuf> {
     all.find(|mount| mount.kind == TYPE && mount.source == image).map(|mount| mount.directory)
 }
 
+/// The directories of all mounts of this command, as this process sees them.
+pub(crate) fn places() -> std::io::Result<Vec<PathBuf>> {
+    let own = listed()?.into_iter().filter(|mount| mount.kind == TYPE);
+    Ok(own.map(|mount| mount.directory).collect())
+}
+
 /// Whether a mount is one of this command, answering or not.
 pub(crate) fn is_own(mount: &MountPoint) -> bool {
     mount.listed().is_some_and(|listed| listed.kind == TYPE)

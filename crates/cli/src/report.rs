@@ -3,6 +3,7 @@
 use crate::failure::{Failure, Usage};
 use crate::remedy;
 use crate::text;
+use crate::tips;
 use rustix::io::Errno;
 use serde::Serialize;
 use std::fmt::{Display, Write as _};
@@ -80,8 +81,11 @@ pub(crate) fn failure(error: &anyhow::Error, json: bool) -> ExitCode {
 
 /// Ends a run whose arguments could not be parsed, or that asks for help.
 pub(crate) fn unparsed(error: &clap::Error, json: bool) -> ExitCode {
-    let text = error.to_string();
-    if error.use_stderr() && (json || shortened(&text) != text) {
+    let mut text = error.to_string();
+    if let Some(way) = tips::of(error) {
+        text = format!("{}: {way}", text.lines().next().unwrap_or_default());
+    }
+    if error.use_stderr() && (json || tips::of(error).is_some() || shortened(&text) != text) {
         let text = text.trim_start_matches("error: ").trim_end();
         // On a terminal that is a paragraph of its own.
         let text = if json { text.split("\n\n").next().unwrap_or(text) } else { text };

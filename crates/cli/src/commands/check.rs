@@ -14,6 +14,8 @@ use undercroft_xfs::recovery::LogState;
 ///
 /// Findings are printed as they come, one a line: errors, and warnings of remains of a crash on a
 /// clean volume. The volume is not changed. Exit status 1 means that there are errors.
+///
+/// For example: undercroft check root.img
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]

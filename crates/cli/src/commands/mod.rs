@@ -87,6 +87,7 @@ enum Command {
     Verb(Box<OnImage>),
     Shell(Deferred<shell::Args>),
     Mount(Deferred<mount::Args>),
+    #[command(visible_alias = "umount")]
     Unmount(Deferred<unmount::Args>),
     Status(Deferred<status::Args>),
     #[cfg(feature = "network")]
@@ -102,6 +103,7 @@ enum Command {
     Resync(Deferred<resync::Args>),
     Grow(Deferred<grow::Args>),
     Shrink(Deferred<shrink::Args>),
+    #[command(visible_alias = "minimize")]
     Minimise(Deferred<minimise::Args>),
     Trim(Deferred<trim::Args>),
     Set(Deferred<set::Args>),

@@ -19,6 +19,8 @@ use undercroft_xfs::units::Lsn;
 /// Unfinished work of the kernel is finished, files that were deleted while they were open are
 /// freed, and the counters are made right. An interruption does no harm: replay again. A journal
 /// with records that this version does not know is refused before anything is written.
+///
+/// For example: undercroft replay --dry-run root.img
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]

@@ -31,8 +31,8 @@ pub(super) struct Args {
 }
 
 const EXAMPLES: &str = "\
-Example:
-  undercroft rm -r disk.img /var/cache/apt && undercroft trim disk.img && du -h disk.img";
+Examples:
+  undercroft rm -r root.img /var/log && undercroft trim root.img && du -h root.img";
 
 /// What was given back, as JSON.
 #[derive(Serialize)]

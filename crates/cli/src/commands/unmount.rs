@@ -1,6 +1,6 @@
 //! `undercroft unmount`.
 
-use crate::mounts::{is_own, may_be_own, status_of};
+use crate::mounts::{is_own, may_be_own, place_of, status_of};
 use crate::report::{self, Outcome};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueHint;
@@ -21,9 +21,9 @@ use undercroft_fuse::{EndOfServer, Ended, InUse, MountPoint, UnmountFailure};
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 pub(super) struct Args {
-    /// Directory that the volume is mounted at.
-    #[arg(value_hint = ValueHint::DirPath)]
-    directory: PathBuf,
+    /// Directory that the volume is mounted at, or its image.
+    #[arg(value_name = "DIRECTORY|IMAGE", value_hint = ValueHint::AnyPath)]
+    place: PathBuf,
 
     /// If programs use it: let no new ones in, and wait until those have ended.
     #[arg(short, long)]
@@ -41,8 +41,10 @@ pub(super) const PATIENCE: u64 = 10;
 const SILENCE: Duration = Duration::from_secs(1);
 
 pub(super) fn run(args: &Args, _: &mut dyn Write) -> Result<Outcome> {
-    let directory = args.directory.canonicalize().with_context(|| no_mount(&args.directory))?;
-    let point = MountPoint::at(&directory).with_context(|| no_mount(&args.directory))?;
+    let place = args.place.canonicalize().with_context(|| no_mount(&args.place))?;
+    let directory = if place.is_dir() { Some(place) } else { place_of(&place) };
+    let directory = directory.with_context(|| no_mount(&args.place))?;
+    let point = MountPoint::at(&directory).with_context(|| no_mount(&args.place))?;
     let Some(unmounting) = Unmounting::of(point)? else { return Ok(Outcome::Done) };
     unmounting.detach(if args.lazy { InUse::Detach } else { InUse::Refuse })?;
     let patience = if args.lazy { args.timeout } else { args.timeout.or(Some(PATIENCE)) };

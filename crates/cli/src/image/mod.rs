@@ -107,6 +107,13 @@ impl ImageArgs {
                 ));
             }
         }
+        if let Some(at) = mounts::place_of(Path::new(&self.name())) {
+            report::note(format_args!(
+                "{} is mounted at {} (undercroft mount): what is read may be changing",
+                self.image,
+                at.display()
+            ));
+        }
         self.open_device(true, &self.part(), None)
     }
 
@@ -186,16 +193,23 @@ impl ImageArgs {
 
     /// Names the mount that has the image, if it is one of this command.
     fn explain_mounted(&self, error: anyhow::Error) -> anyhow::Error {
-        let Some(place) = mounts::place_of(Path::new(&self.name())) else {
-            return self.explain(error);
-        };
+        match self.mounted() {
+            Some(mounted) => error.context(mounted),
+            None => self.explain(error),
+        }
+    }
+
+    /// That the image is mounted by this command, where and by which process.
+    fn mounted(&self) -> Option<String> {
+        let place = mounts::place_of(Path::new(&self.name()))?;
         let by = mounts::status_of(&place).map_or_else(
-            |_| " by a server that does not answer".into(),
-            |status| format!(" by process {}", status.pid),
+            |_| "a server that does not answer".into(),
+            |status| format!("process {}", status.pid),
         );
         let at = place.display();
-        error.context(format!(
-            "cannot open {}: it is mounted at {at}{by}; `undercroft unmount {at}` ends that",
+        Some(format!(
+            "cannot open {}: it is mounted at {at} by {by} (undercroft mount); `undercroft unmount \
+             {at}` ends that",
             self.image
         ))
     }
@@ -247,7 +261,11 @@ impl ImageArgs {
             }
         };
         let image = self.image.clone().with_engine(self.engine);
-        let disk = image.open_with_limit(read_only, time_limit, Some(Arc::new(note)))?;
+        let disk = image.open_with_limit(read_only, time_limit, Some(Arc::new(note)));
+        let disk = disk.map_err(|error| match self.mounted().filter(|_| !read_only) {
+            Some(mounted) => anyhow!(error).context(mounted),
+            None => error.into(),
+        })?;
         if self.stats.are_wanted() {
             self.opened.borrow_mut().push(Arc::clone(&disk));
         }

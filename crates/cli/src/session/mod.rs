@@ -1,5 +1,6 @@
 //! A volume that commands work on: one command on the line, or many in a shell.
 
+mod paths;
 mod pattern;
 
 use crate::failure::Usage;

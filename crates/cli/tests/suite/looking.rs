@@ -215,6 +215,43 @@ fn stat_says_where_the_data_is() {
 }
 
 #[test]
+fn owner_names_what_lies_in_a_block() {
+    for options in [&[][..], &["--feature", "rmapbt=0", "--feature", "parent=0"]] {
+        let sample = volume();
+        let image = &sample.image[..];
+        let tree = sample.path("tree");
+        succeeds([&["build", "--force", "--size", "64M", &tree, image], options].concat());
+        let stat = succeeds(["stat", "--json", "--extents", image, "/usr/lib/large.so"]);
+        let stat: Value = serde_json::from_str(&stat).unwrap();
+        let place = stat["extent_list"][0]["place"].as_u64().unwrap() + 4096;
+        let owner = |arguments: &[&str]| {
+            let json = succeeds([&["owner", "--json"], arguments, &[image]].concat());
+            serde_json::from_str::<Value>(json.lines().next().unwrap()).unwrap()
+        };
+        let found = owner(&["--byte", &place.to_string()]);
+        assert_eq!((&found["kind"], &found["offset"]), (&"data".into(), &4096.into()));
+        assert_eq!(found["inode"], stat["inode"]);
+        let names: Vec<_> =
+            found["paths"].as_array().unwrap().iter().map(|path| path["name"].as_str()).collect();
+        assert_eq!(names, [Some("/usr/lib/large.so"), Some("/usr/lib/large.so.1")]);
+        let text = succeeds(["owner", "--sector", &(place / 512).to_string(), image]);
+        assert!(text.contains("byte 4096\n  /usr/lib/large.so\n"), "{text}");
+        assert_eq!(owner(&["--byte", "0"])["kind"], "headers of the group");
+        // The root directory is in the first chunk.
+        let root = succeeds(["stat", "--json", image, "/"]);
+        let root: Value = serde_json::from_str(&root).unwrap();
+        let inodes = owner(&["--byte", &(root["inode"].as_u64().unwrap() * 512).to_string()]);
+        assert_eq!((&inodes["kind"], &inodes["range"][0]), (&"inodes".into(), &root["inode"]));
+        let free = owner(&["--byte", &((60 << 20) as u64).to_string()]);
+        assert_eq!(free["kind"], "free");
+    }
+    let sample = sample(&["--size", "64M"]);
+    let message = fails(1, ["owner", "--byte", "1073741824", &sample.image]);
+    assert!(message.contains("behind the end of the volume"), "{message}");
+    fails(2, ["owner", &sample.image, "1/x"]);
+}
+
+#[test]
 fn trim_gives_free_space_back_and_nothing_else() {
     let sample = volume();
     let image = &sample.image[..];

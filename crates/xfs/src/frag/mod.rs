@@ -9,6 +9,7 @@
 mod below;
 mod free_space;
 mod histogram;
+mod holders;
 mod locality;
 mod picture;
 
@@ -16,6 +17,7 @@ use crate::group_tree;
 pub use below::below;
 pub use free_space::{FreeSpace, for_each_free};
 pub use histogram::{Bucket, Histogram};
+pub use holders::{BlockHolder, block_holders};
 pub use locality::Locality;
 use locality::Step;
 pub use picture::{Cell, Picture};

@@ -19,6 +19,8 @@ use undercroft_xfs::frag::{self, Bucket, Layout, Selection};
 /// place (behind the extent before it, the first one at the inode), and free space by length.
 /// Distances and lengths are in blocks. The last line of the distances is the size of an allocation
 /// group: extents in another group.
+///
+/// For example: undercroft frag root.img /etc
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]

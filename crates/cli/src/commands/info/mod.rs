@@ -18,6 +18,8 @@ use uuid::Uuid;
 ///
 /// Of a network disk whose URI names no export (nbd://host), the exports of the server are listed,
 /// unless the unnamed one is all that it has.
+///
+/// For example: undercroft info root.img
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]

@@ -27,6 +27,8 @@ use words::Unfinished;
 /// The output of a command is complete when it is done, and its changes are durable then, unless
 /// --batch is given. A script ends at the first command that fails; `exit` or the end of the input
 /// ends the shell, and leaves the volume unmounted.
+///
+/// For example: undercroft shell root.img < script
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]

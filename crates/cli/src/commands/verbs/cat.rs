@@ -19,6 +19,8 @@ use undercroft_xfs::{OpenFile, ReadPattern};
 /// As JSON, each piece of a file is an object with its place and
 /// its text, or its bytes in hexadecimal where they are no text; holes are left out, and the last
 /// object of a file says how long it is.
+///
+/// For example: undercroft cat root.img /etc/fstab
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Paths from the root directory of the volume.

@@ -14,6 +14,8 @@ use undercroft_xfs::ops::CloneRange;
 ///
 /// Both are independent afterwards: a write to one is not seen in the other. A file that does not
 /// exist is created. Offsets are multiples of the block size.
+///
+/// For example: undercroft clone root.img /etc/fstab /etc/fstab.old
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The file to share blocks of.

@@ -15,6 +15,8 @@ use undercroft_fs::PathError;
 /// Let a file share the blocks of another where both are the same.
 ///
 /// The two ranges are compared first; if they differ, nothing is changed and the exit status is 1.
+///
+/// For example: undercroft clone root.img /etc/fstab /copy && undercroft dedupe root.img /etc/fstab /copy
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The file to share blocks of.

@@ -34,8 +34,8 @@ pub(crate) struct Args {
 }
 
 const EXAMPLES: &str = "\
-Example:
-  undercroft df -h disk.img";
+Examples:
+  undercroft df -h root.img";
 
 /// How full a volume is, as JSON.
 #[derive(Serialize)]

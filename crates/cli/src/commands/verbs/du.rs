@@ -72,8 +72,8 @@ pub(crate) struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  undercroft du -sh disk.img '/home/*'
-  undercroft du -h -d 1 disk.img /var | sort -h     the largest directories last";
+  undercroft du -sh root.img '/home/*'
+  undercroft du -h -d 1 root.img /var | sort -h     the largest directories last";
 
 /// What a tree takes.
 #[derive(Clone, Copy, Debug, Default)]

@@ -16,6 +16,8 @@ use undercroft_xfs::ops::path_text;
 /// Allocate, free, zero, take out or insert a range of a file.
 ///
 /// Without options, every block of the range is allocated, and reads as zeros until it is written.
+///
+/// For example: undercroft fallocate --punch-hole --length 4K root.img /etc/fstab
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Path from the root directory of the volume.

@@ -15,6 +15,8 @@ use undercroft_fs::{FileType, Owner};
 ///
 /// The target of a symbolic link is stored as it is written. A symbolic link that gets another name
 /// gets it itself.
+///
+/// For example: undercroft ln --symbolic root.img ../etc/fstab /home/fstab
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The file that gets another name; with -s, the target of the link.

@@ -14,6 +14,8 @@ use undercroft_fs::{NewFile, Owner};
 ///
 /// A directory inherits from the one above it: its group if that has the set-group-id bit, its
 /// project, flags, and default access list.
+///
+/// For example: undercroft mkdir --parents root.img /srv/data/new
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Paths from the root directory of the volume.

@@ -13,6 +13,8 @@ use std::io::Write;
 use undercroft_fs::{DeviceNumber, FileType, NewFile, Owner};
 
 /// Create a device, FIFO or socket.
+///
+/// For example: undercroft mknod --mode 666 root.img /null c 1 3
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Path from the root directory of the volume.

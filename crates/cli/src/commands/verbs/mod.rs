@@ -23,6 +23,7 @@ pub(crate) mod stat;
 pub(crate) mod sync;
 pub(crate) mod tree;
 pub(crate) mod truncate;
+pub(crate) mod whose;
 
 use crate::deferred;
 use crate::image::ImageArgs;
@@ -95,11 +96,11 @@ impl<V: Verb> On<V> {
 
 /// Makes the two enumerations of verbs: [`OnImage`] for the command line, [`InShell`] for a shell.
 macro_rules! verbs {
-    ($($name:ident($module:ident)),+ $(,)?) => {
+    ($($(#[$attribute:meta])* $name:ident($module:ident)),+ $(,)?) => {
         /// Verbs on the command line.
         #[derive(Subcommand)]
         pub(crate) enum OnImage {
-            $($name(On<$module::Args>),)+
+            $($(#[$attribute])* $name(On<$module::Args>),)+
         }
 
         impl OnImage {
@@ -121,7 +122,7 @@ macro_rules! verbs {
         /// Verbs in a shell.
         #[derive(Subcommand)]
         pub(crate) enum InShell {
-            $($name($module::Args),)+
+            $($(#[$attribute])* $name($module::Args),)+
         }
 
         impl InShell {
@@ -146,7 +147,9 @@ verbs! {
     Du(du),
     Df(df),
     Stat(stat),
+    Owner(whose),
     Cat(cat),
+    #[command(visible_alias = "dump")]
     Get(get),
     Put(put),
     Mkdir(mkdir),

@@ -12,6 +12,8 @@ use undercroft_fs::RenameFlags;
 ///
 /// A file at the new name is replaced, and so is an empty directory by a directory. If the new name
 /// is a directory, the file moves into it.
+///
+/// For example: undercroft mv root.img /etc/fstab /etc/fstab.old
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Path from the root directory of the volume.

@@ -26,6 +26,8 @@ const CHUNK: usize = 4 << 20;
 ///
 /// If the path ends in a symbolic link, the file takes the place that it leads to. The file appears whole, or not at all: it gets its name when all of it is there. Holes stay
 /// holes. For whole trees there is `undercroft build`.
+///
+/// For example: undercroft put root.img motd /etc/motd
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// The file to copy, or - for standard input.

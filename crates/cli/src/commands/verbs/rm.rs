@@ -14,6 +14,8 @@ use undercroft_xfs::ops::path_text;
 ///
 /// A file is removed with its last name; of a symbolic link, the link. A directory tree is removed from its leaves: if the
 /// command is interrupted, the rest is still there, whole.
+///
+/// For example: undercroft rm --recursive root.img /var/log
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Paths from the root directory of the volume.

@@ -47,9 +47,9 @@ pub(crate) struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  undercroft stat disk.img /etc/passwd
-  undercroft stat --extents disk.img /var/lib/db
-  undercroft stat --inode 131 disk.img";
+  undercroft stat root.img /etc/fstab
+  undercroft stat --extents root.img /etc/fstab
+  undercroft stat --inode 128 root.img";
 
 /// Everything about an inode.
 #[derive(Serialize)]

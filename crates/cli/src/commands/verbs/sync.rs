@@ -11,6 +11,8 @@ use std::io::Write;
 /// In a shell, this is the point that survives a loss of power. On the command line every command
 /// leaves the volume unmounted; there it flushes the parts of the image that the machine still has
 /// in memory.
+///
+/// For example: undercroft sync root.img
 #[derive(clap::Args)]
 pub(crate) struct Args {}
 

@@ -39,8 +39,8 @@ pub(crate) struct Args {
 }
 
 const EXAMPLES: &str = "\
-Example:
-  undercroft tree -L 2 disk.img /etc";
+Examples:
+  undercroft tree -L 2 root.img /etc";
 
 /// A name as JSON.
 #[derive(Serialize)]

@@ -10,6 +10,8 @@ use std::io::Write;
 use undercroft_fs::PathError;
 
 /// Set the size of a file: data behind it is freed, new space is a hole.
+///
+/// For example: undercroft truncate -s 1G root.img /etc/fstab
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Path from the root directory of the volume.

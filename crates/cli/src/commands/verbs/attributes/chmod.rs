@@ -13,6 +13,8 @@ use undercroft_source::ModeChange;
 ///
 /// An access list changes with them: its mask, or the entry of the group without one, becomes the
 /// bits of the group.
+///
+/// For example: undercroft chmod -R root.img g+w /home/user
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Up to four octal digits: setuid 4, setgid 2, sticky 1; then owner, group, others. Or

@@ -14,6 +14,8 @@ use undercroft_fs::Change;
 /// Names are those in /etc/passwd and /etc/group of the volume; any other word is a number. As on
 /// Linux, a file that gets another owner loses its setuid bit, its setgid bit if its group may
 /// execute it, and its capabilities.
+///
+/// For example: undercroft chown -R root.img 1000:1000 /home/user
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// USER:GROUP, or USER or :GROUP alone, by name or number; USER: for the group of the user.

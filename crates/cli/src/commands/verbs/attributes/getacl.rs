@@ -16,6 +16,8 @@ use undercroft_xfs::format::{Acl, AclKind};
 ///
 /// For a file without a list, the entries of its permission bits are printed. Lines have the form
 /// that `setacl` takes.
+///
+/// For example: undercroft getacl root.img /home/user
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Path from the root directory of the volume.

@@ -16,6 +16,8 @@ use undercroft_xfs::ops::{self, path_text};
 ///
 /// All of them are printed a line each, bytes that are not text as escapes; the value of one as it
 /// is. Symbolic links are not followed.
+///
+/// For example: undercroft getxattr root.img /etc/fstab
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Path from the root directory of the volume.

@@ -11,6 +11,8 @@ use undercroft_fs::PathError;
 use undercroft_xfs::ops::path_text;
 
 /// Remove extended attributes of a file.
+///
+/// For example: undercroft setxattr root.img /home user.a 1 && undercroft rmxattr root.img /home user.a
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Path from the root directory of the volume.

@@ -37,8 +37,8 @@ pub(crate) struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  undercroft setacl disk.img /srv/data u:1000:rw
-  undercroft setacl --default disk.img /srv u::rwx,g::rx,g:100:rwx,o::-";
+  undercroft setacl root.img /etc/fstab u:1000:rw
+  undercroft setacl --default root.img /home u::rwx,g::rx,g:100:rwx,o::-";
 
 /// Entries of a list.
 #[derive(Clone, Debug)]

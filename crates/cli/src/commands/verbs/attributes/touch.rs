@@ -12,6 +12,8 @@ use undercroft_fs::{Change, ErrorKind, NewFile, PathError, SetTime, Timestamp};
 /// Set the times of files; create empty files where there are none.
 ///
 /// Times that the volume cannot hold become the nearest that it can.
+///
+/// For example: undercroft touch --time @0 root.img /etc/fstab
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Paths from the root directory of the volume.

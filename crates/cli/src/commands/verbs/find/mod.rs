@@ -44,10 +44,10 @@ pub(crate) struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  undercroft find disk.img /etc -name '*.conf' -newermt 2026-01-01T00:00:00Z
-  undercroft find disk.img -type f -perm -4000                     programs that run as their owner
-  undercroft find disk.img /var -size +100M -print0 | xargs -0 undercroft get disk.img
-  undercroft find disk.img -xattr security.capability";
+  undercroft find root.img /etc -name '*tab' -newermt 2020-01-01T00:00:00Z
+  undercroft find root.img -type f -perm -4000     programs that run as their owner
+  undercroft find root.img -xattr security.capability
+  undercroft find root.img /var/log -name '*.gz' -print0 | xargs -0 -r undercroft rm root.img";
 
 /// A file as JSON.
 #[derive(Serialize)]

@@ -87,8 +87,8 @@ pub(crate) struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  undercroft ls -l disk.img /etc
-  undercroft ls -lhS disk.img '/usr/lib/*.so*'      the largest libraries first";
+  undercroft ls -l root.img /etc
+  undercroft ls -lhS root.img '/etc/*tab'      the largest first";
 
 impl Verb for Args {
     fn changes(&self) -> bool {
