@@ -5,7 +5,7 @@
 //! inside an image ([`image`]), any tree ([`tree`]), work on an open volume ([`session`]), the format of
 //! a new volume ([`format_options`]), a disk around it ([`disk_options`]), words for numbers
 //! ([`text`]), the output of `--stats` ([`stats`]), standard output ([`standard_output`]), the forms in
-//! which `mount(8)` and `fsck(8)` call the command ([`invocation`]), arguments that are put together
+//! which `mount(8)` and `fsck(8)` call the command ([`invocation`]), and options of mkfs.xfs ([`short_mkfs`]), arguments that are put together
 //! when they are needed ([`deferred`]), words of other tools ([`tips`]), and how a run ends ([`report`], [`failure`], [`remedy`]).
 
 // Rooms by floors, from the ground up: each uses only those on floors before its own.
@@ -26,6 +26,7 @@ mod format_options;
 mod progress;
 mod report;
 mod session;
+mod short_mkfs;
 
 mod owner;
 mod stats;
@@ -69,6 +70,10 @@ fn main() -> ExitCode {
             Invocation::Mount(arguments) => (arguments, true),
             Invocation::Nothing => return ExitCode::SUCCESS,
         };
+    let arguments = match short_mkfs::translated(arguments) {
+        Ok(arguments) => arguments,
+        Err(error) => return report::failure(&error.into(), json),
+    };
     deferred::called(arguments.get(1).map(OsString::as_os_str));
     let own = is_mount_helper.then_some(invocation::WRONG_USAGE);
     let usage_status = own.or_else(|| commands::usage_status(&arguments));

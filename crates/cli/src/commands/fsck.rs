@@ -2,8 +2,9 @@
 
 use super::{check, replay};
 use crate::image::ImageArgs;
-use crate::report::Outcome;
+use crate::report::{self, Outcome};
 use anyhow::Result;
+use serde::Serialize;
 use std::io::Write;
 use undercroft_xfs::check::CheckOptions;
 use undercroft_xfs::maintain;
@@ -51,16 +52,33 @@ pub(super) struct Args {
     #[arg(short)]
     force: bool,
 
+    /// Print what was done and found as JSON, one object a line.
+    #[arg(long)]
+    pub(super) json: bool,
+
     /// Progress goes to a terminal in any case.
     #[arg(short = 'C', value_name = "DESCRIPTOR", num_args = 0..=1, require_equals = false, hide = true)]
     progress: Option<Option<i32>>,
+}
+
+/// Blocks that were freed, as JSON.
+#[derive(Serialize)]
+struct Freed {
+    freed_journal_blocks: u64,
+}
+
+fn tell_freed(blocks: u64, json: bool, out: &mut dyn Write) -> Result<()> {
+    if json {
+        return Ok(report::json_line(out, &Freed { freed_journal_blocks: blocks })?);
+    }
+    Ok(writeln!(out, "freed {blocks} blocks of a journal that moved in a shrink that was cut")?)
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let may_write = (args.auto || args.preen || args.yes) && args.image.may_replay();
     let mut corrected = match may_write.then(|| replay::replay(&args.image, false)).transpose()? {
         Some(report) => {
-            replay::print(report.as_ref(), false, out)?;
+            replay::tell(report.as_ref(), false, args.json, out)?;
             report.is_some()
         }
         None => false,
@@ -69,15 +87,12 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         // Where that fails, the check tells why.
         let blocks = maintain::free_left_journal(&args.image.writable_device()?).unwrap_or(0);
         if blocks > 0 {
-            writeln!(
-                out,
-                "freed {blocks} blocks of a journal that moved in a shrink that was cut"
-            )?;
+            tell_freed(blocks, args.json, out)?;
             corrected = true;
         }
     }
     let options = CheckOptions { replay: args.image.may_replay(), ..CheckOptions::default() };
-    Ok(match check::volume(&args.image, &options, false, out)? {
+    Ok(match check::volume(&args.image, &options, args.json, out)? {
         Outcome::Findings => Outcome::Status(UNCORRECTED),
         _ if corrected => Outcome::Status(CORRECTED),
         outcome => outcome,

@@ -18,6 +18,8 @@ use uuid::Uuid;
 
 /// Make an empty volume.
 ///
+/// The options -L -f -b -d -i -l -m -n -s -K of mkfs.xfs are taken as well, where they mean the same.
+///
 /// For example: undercroft mkfs --size 1G --label data data.img
 #[derive(clap::Args)]
 pub(super) struct Args {

@@ -124,7 +124,7 @@ impl Command {
             Self::Extract(args) => Some((&args.image, args.json && !args.is_archive())),
             Self::Check(args) => Some((&args.image, args.json)),
             Self::Replay(args) => Some((&args.image, args.json)),
-            Self::Fsck(args) => Some((&args.image, false)),
+            Self::Fsck(args) => Some((&args.image, args.json)),
             Self::Deleted(args) => Some((&args.image, args.json)),
             Self::Undelete(args) => Some((&args.image, args.json && !args.is_archive())),
             Self::Grow(args) => Some((&args.image, args.json)),

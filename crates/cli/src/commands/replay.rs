@@ -84,12 +84,21 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         ));
     }
     let report = replay(&args.image, args.dry_run)?;
-    if args.json {
-        report::json_line(out, &as_json(report.as_ref(), args.dry_run))?;
-    } else {
-        print(report.as_ref(), args.dry_run, out)?;
-    }
+    tell(report.as_ref(), args.dry_run, args.json, out)?;
     Ok(Outcome::Done)
+}
+
+/// Prints what was done, for people or as JSON.
+pub(super) fn tell(
+    report: Option<&RecoveryReport>,
+    dry_run: bool,
+    json: bool,
+    out: &mut dyn Write,
+) -> Result<()> {
+    if json {
+        return Ok(report::json_line(out, &as_json(report, dry_run))?);
+    }
+    print(report, dry_run, out)
 }
 
 /// Replays the journal of the volume of `image`; `None` if it was clean.
@@ -129,11 +138,7 @@ fn as_json(report: Option<&RecoveryReport>, dry_run: bool) -> Report {
 }
 
 /// Tells what was done.
-pub(super) fn print(
-    report: Option<&RecoveryReport>,
-    dry_run: bool,
-    out: &mut dyn Write,
-) -> Result<()> {
+fn print(report: Option<&RecoveryReport>, dry_run: bool, out: &mut dyn Write) -> Result<()> {
     let Some(report) = report else {
         return Ok(writeln!(out, "clean: nothing to replay")?);
     };

@@ -1,21 +1,20 @@
 //! What an image holds that is no volume, and the way on.
 
 use crate::text;
-use std::fmt::Write;
 use std::sync::Arc;
 use undercroft_block::partition::{Partition, PartitionTable};
-use undercroft_block::{BlockDevice, SECTOR_SIZE, Sector, read_buffer};
+use undercroft_block::{BlockDevice, BlockError, SECTOR_SIZE, Sector, read_buffer};
 use undercroft_source::{FOREIGN_HEAD, Foreign, ForeignKind, recognise};
 
 /// What a device holds, if it is known.
 pub(super) fn of(device: &dyn BlockDevice) -> Option<Foreign> {
-    recognise(&head(device, FOREIGN_HEAD as u64)?)
+    recognise(&head(device, FOREIGN_HEAD as u64).ok()?)
 }
 
 /// Whether a device begins as a volume does.
-pub(super) fn is_volume(device: &dyn BlockDevice) -> bool {
-    let found = head(device, SECTOR_SIZE).and_then(|head| recognise(&head));
-    found.is_some_and(|found| found.kind == ForeignKind::Volume)
+pub(super) fn is_volume(device: &dyn BlockDevice) -> Result<bool, BlockError> {
+    let found = recognise(&head(device, SECTOR_SIZE)?);
+    Ok(found.is_some_and(|found| found.kind == ForeignKind::Volume))
 }
 
 pub(super) fn is_container(found: &Foreign) -> bool {
@@ -27,15 +26,18 @@ pub(super) fn label(disk: &Arc<dyn BlockDevice>, partition: &Partition) -> Optio
     of(&partition.open(disk).ok()?)?.label
 }
 
-fn head(device: &dyn BlockDevice, most: u64) -> Option<Vec<u8>> {
+fn head(device: &dyn BlockDevice, most: u64) -> Result<Vec<u8>, BlockError> {
     let bytes = device.capacity().to_bytes().unwrap_or(u64::MAX).min(most);
-    Some(read_buffer(device, Sector::ZERO, bytes as usize).ok()?.to_vec())
+    if bytes == 0 {
+        return Ok(Vec::new());
+    }
+    // No more than what is recognised.
+    Ok(read_buffer(device, Sector::ZERO, bytes as usize)?.to_vec())
 }
 
-/// The partitions of a disk, a line each: number, what it is for, name, length, contents.
+/// The partitions of a disk: number, what each is for, name, length, contents.
 pub(super) fn list(disk: &Arc<dyn BlockDevice>, table: &PartitionTable) -> String {
-    let mut text = String::new();
-    for partition in &table.partitions {
+    let describe = |partition: &Partition| {
         let Partition { number, kind, name, length, .. } = partition;
         let bytes = text::bytes(length.to_bytes().unwrap_or(u64::MAX));
         let named = match name.as_str() {
@@ -48,10 +50,9 @@ pub(super) fn list(disk: &Arc<dyn BlockDevice>, table: &PartitionTable) -> Strin
             }
             Err(_) => "behind the end of the disk".to_owned(),
         };
-        // A String takes everything.
-        let _ = write!(text, "\n  {number}  {kind}{named}, {bytes}: {contents}");
-    }
-    text
+        format!("{number} ({kind}{named}, {bytes}): {contents}")
+    };
+    table.partitions.iter().map(describe).collect::<Vec<_>>().join("; ")
 }
 
 /// Why there is no volume on a device, and the way on; `None` if it begins as a volume does.
@@ -69,14 +70,14 @@ pub(super) fn refusal(device: &Arc<dyn BlockDevice>) -> Option<String> {
         && !table.partitions.is_empty()
     {
         let volumes = table.partitions.iter().filter_map(|partition| partition.open(device).ok());
-        let how = match volumes.filter(|device| is_volume(device)).count() {
-            0 => "none of them XFS",
+        let how = match volumes.filter(|device| is_volume(device).unwrap_or(false)).count() {
+            0 => "none of them with XFS",
             _ => "choose one with --partition, by number, name or label",
         };
-        return Some(format!("it is a disk with partitions, {how}:{}", list(device, &table)));
+        return Some(format!("it is a disk with partitions, {how}: {}", list(device, &table)));
     }
     let is_empty = head(device.as_ref(), FOREIGN_HEAD as u64)
-        .is_some_and(|head| head.iter().all(|byte| *byte == 0));
+        .is_ok_and(|head| head.iter().all(|byte| *byte == 0));
     let what = if is_empty { "begins with zeroes" } else { "begins with nothing that is known" };
     Some(format!(
         "it {what}, and not with an XFS volume; --offset says where one starts that starts later"

@@ -5,7 +5,7 @@ use crate::failure::Usage;
 use anyhow::{Context, Result, anyhow, bail};
 use std::fmt;
 use std::sync::Arc;
-use undercroft_block::partition::{Partition, PartitionTable};
+use undercroft_block::partition::{Partition, PartitionError, PartitionTable};
 use undercroft_block::{BlockDevice, Sector, Window};
 
 /// The part of an image that is the volume.
@@ -72,7 +72,7 @@ pub(super) fn open(
 ) -> Result<(Arc<dyn BlockDevice>, Option<Partition>)> {
     match part {
         Part::Whole => Ok((disk, None)),
-        Part::Found => match only_volume(&disk) {
+        Part::Found => match only_volume(&disk)? {
             Some(partition) => Ok((Arc::new(partition.open(&disk)?), Some(partition))),
             None => Ok((disk, None)),
         },
@@ -95,16 +95,22 @@ fn from_offset(disk: Arc<dyn BlockDevice>, offset: u64) -> Result<Arc<dyn BlockD
 }
 
 /// The only partition with a volume, of a disk that has none itself.
-fn only_volume(disk: &Arc<dyn BlockDevice>) -> Option<Partition> {
-    if contents::is_volume(&**disk) {
-        return None;
+fn only_volume(disk: &Arc<dyn BlockDevice>) -> Result<Option<Partition>> {
+    if contents::is_volume(&**disk)? {
+        return Ok(None);
     }
-    let table = PartitionTable::read(&**disk).ok()?;
+    let table = match PartitionTable::read(&**disk) {
+        Ok(table) => table,
+        // One that fails is not asked again: each answer may take as long as it may.
+        Err(error @ PartitionError::Device(_)) => return Err(error.into()),
+        Err(_) => return Ok(None),
+    };
     let is_one = |partition: &Partition| {
-        partition.open(disk).is_ok_and(|device| contents::is_volume(&device))
+        let device = partition.open(disk);
+        device.is_ok_and(|device| contents::is_volume(&device).unwrap_or(false))
     };
     let mut volumes = table.partitions.into_iter().filter(is_one);
-    volumes.next().filter(|_| volumes.next().is_none())
+    Ok(volumes.next().filter(|_| volumes.next().is_none()))
 }
 
 /// The partition that an option names.
@@ -126,9 +132,9 @@ fn choose(disk: &Arc<dyn BlockDevice>, choice: &PartitionChoice) -> Result<Parti
     let mut found = table.partitions.iter().filter(named);
     let list = || contents::list(disk, &table);
     let first =
-        found.next().with_context(|| format!("there is no partition {choice}:{}", list()))?;
+        found.next().with_context(|| format!("there is no partition {choice}: {}", list()))?;
     if found.next().is_some() {
-        return Err(anyhow!("several partitions are called {choice}; take a number:{}", list()));
+        return Err(anyhow!("several partitions are called {choice}; take a number: {}", list()));
     }
     Ok(first.clone())
 }

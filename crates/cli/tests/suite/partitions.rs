@@ -76,7 +76,7 @@ fn partitions_have_names() {
     let message = fails(1, ["ls", "--partition", "root", &disk]);
     assert!(message.contains("there is no partition \"root\":"), "{message}");
     let line =
-        "  2  Linux file system \"data\", 64.0 MiB: an XFS file system labelled \"twelve\"\n";
+        "; 2 (Linux file system \"data\", 64.0 MiB): an XFS file system labelled \"twelve\"; 3";
     assert!(message.contains(line), "{message}");
 }
 
@@ -90,13 +90,13 @@ fn a_disk_with_several_volumes_or_none_is_told_with_its_partitions() {
     for command in ["ls", "check"] {
         let message = fails(1, [command, &disk]);
         assert!(message.contains("choose one with --partition, by number, name or"), "{message}");
-        assert!(message.contains("\n  1  Linux file system \"boot\", 2.0 MiB: a FAT"), "{message}");
-        assert!(message.contains("\n  3  Linux file system, 16.0 MiB: an XFS"), "{message}");
+        assert!(message.contains(": 1 (Linux file system \"boot\", 2.0 MiB): a FAT"), "{message}");
+        assert!(message.contains("; 3 (Linux file system, 16.0 MiB): an XFS"), "{message}");
         assert!(!message.contains("magic"), "{message}");
     }
     for start in STARTS {
         file.write_all_at(&[0; 4096], start * 512).unwrap();
     }
     let message = fails(1, ["ls", &disk]);
-    assert!(message.contains("a disk with partitions, none of them XFS:"), "{message}");
+    assert!(message.contains("a disk with partitions, none of them with XFS:"), "{message}");
 }

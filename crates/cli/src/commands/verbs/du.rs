@@ -136,7 +136,7 @@ impl Args {
     ) -> Result<Sum> {
         let top = session.fs.symlink_metadata(path)?;
         if !top.is_dir() {
-            let sum = self.count(&top, seen);
+            let sum = self.count(&top, seen).unwrap_or_default();
             self.print(path, sum, out)?;
             return Ok(sum);
         }
@@ -146,7 +146,7 @@ impl Args {
             while open.len() > entry.depth() {
                 self.close(&mut open, out)?;
             }
-            let sum = self.count(entry.metadata(), seen);
+            let Some(sum) = self.count(entry.metadata(), seen) else { continue };
             if entry.metadata().is_dir() {
                 open.push(Open { path: entry.path().into(), sum });
                 continue;
@@ -181,12 +181,13 @@ impl Args {
         if self.summarize { depth == 0 } else { self.max_depth.is_none_or(|most| depth <= most) }
     }
 
-    fn count(&self, file: &Metadata, seen: &mut HashSet<InodeNumber>) -> Sum {
+    /// What a file takes by itself; `None` under a further name.
+    fn count(&self, file: &Metadata, seen: &mut HashSet<InodeNumber>) -> Option<Sum> {
         if file.nlink > 1 && !file.is_dir() && !seen.insert(file.number) {
-            return Sum::default();
+            return None;
         }
         let space = file.blocks.saturating_mul(BLOCK);
-        Sum { bytes: if self.apparent_size { file.size } else { space }, inodes: 1 }
+        Some(Sum { bytes: if self.apparent_size { file.size } else { space }, inodes: 1 })
     }
 
     fn print(&self, path: &OsStr, sum: Sum, out: &mut dyn Write) -> Result<()> {

@@ -2,10 +2,12 @@
 
 use super::Verb;
 use crate::owner::NewOwner;
-use crate::report::Outcome;
+use crate::report::{self, Outcome};
 use crate::session::{LastLink, Session};
+use crate::text;
 use crate::value;
 use anyhow::{Context, Result, anyhow, bail};
+use serde::Serialize;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -54,10 +56,14 @@ pub(crate) struct Args {
     /// Keep owner, group, and time of modification.
     #[arg(short, long)]
     preserve: bool,
+
+    /// Print the path, the inode and the size as JSON.
+    #[arg(long)]
+    json: bool,
 }
 
 impl Verb for Args {
-    fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
+    fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
         let stream = self.source == "-";
         let path = if stream {
             self.path.clone()
@@ -104,9 +110,27 @@ impl Verb for Args {
             file.set_attributes(&change).map_err(failed)?;
         }
         give_name(&session.fs, &file, &place).map_err(failed)?;
+        if self.json {
+            let path = text::Name::new(path.as_bytes());
+            let line = Line { path, inode: file.number().0, bytes: file.size() };
+            report::json_line(out, &line)?;
+        }
         file.close().map_err(failed)?;
         Ok(Outcome::Done)
     }
+
+    fn json(&self) -> bool {
+        self.json
+    }
+}
+
+/// The new file as JSON.
+#[derive(Serialize)]
+struct Line {
+    #[serde(flatten)]
+    path: text::Name,
+    inode: u64,
+    bytes: u64,
 }
 
 /// The metadata that a file takes over from its source.
