@@ -22,12 +22,12 @@ use undercroft_fs::{FileSystem, OpenOptions};
 #[cfg(feature = "network")]
 use undercroft_nbd::client::ClientError;
 use undercroft_source::{FOREIGN_HEAD, Foreign, ForeignKind, recognise};
-use undercroft_xfs::Volume;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::inode::{ForkContent, InodeState};
 use undercroft_xfs::ops;
 use undercroft_xfs::recovery::LogState;
 use undercroft_xfs::volume::LiveOptions;
+use undercroft_xfs::{Error as VolumeError, Volume};
 
 /// A volume. Commands that read never write to it.
 #[derive(clap::Args)]
@@ -376,6 +376,10 @@ impl ImageArgs {
     /// Names the image, and the partitions when it is a disk with some.
     pub(crate) fn explain(&self, error: anyhow::Error) -> anyhow::Error {
         let name = &self.image;
+        // A device that fails is not asked again: each answer may take as long as it may.
+        if error.chain().any(|cause| matches!(cause.downcast_ref(), Some(VolumeError::Device(_)))) {
+            return error.context(format!("cannot open {name}"));
+        }
         let is_whole = self.offset.is_none() && self.partition.is_none();
         let whole = if is_whole { self.open_disk(true, None).ok() } else { None };
         let found = whole.as_ref().and_then(|disk| contents(disk.as_ref()));
