@@ -114,8 +114,10 @@ impl DiskArgs {
             (Some(Format::Raw), _) | (None, None) => Ok(ImageFormat::Raw),
             (Some(Format::Qcow2), _) | (None, Some("qcow2")) => Ok(ImageFormat::Qcow2),
             (None, Some(other)) => {
+                // As QEMU names it.
+                let name = if other == "vhd" { "vpc" } else { other };
                 let what = format!(
-                    "{image}: images in the format {other} are not written: `qemu-img convert -O {other}` \
+                    "{image}: images in the format {other} are not written: `qemu-img convert -O {name}` \
                      makes one of a raw image; --format raw writes one under this name"
                 );
                 bail!(Usage(what))
@@ -129,7 +131,7 @@ pub(crate) fn format_of_name(image: &Description) -> Option<&'static str> {
     let path = image.as_path()?;
     let name = path.extension()?;
     let is_device = path.metadata().is_ok_and(|data| !data.is_file());
-    let formats = ["qcow2", "vmdk", "vhdx", "vdi", "qed"];
+    let formats = ["qcow2", "qcow", "vmdk", "vhdx", "vhd", "vdi", "qed"];
     formats.into_iter().find(|format| !is_device && name.eq_ignore_ascii_case(format))
 }
 

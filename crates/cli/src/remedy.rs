@@ -3,10 +3,14 @@
 
 use std::error::Error;
 use undercroft_fs::PathError;
+use undercroft_fuse::options::OptionError;
 use undercroft_image::disk::DiskError;
 use undercroft_image::layer::LayerError;
 use undercroft_image::pack::PackError;
 use undercroft_image::unpack::UnpackError;
+use undercroft_source::description::{ContentsProblem, DescriptionError, DescriptionProblem};
+use undercroft_source::oci::{ImageError, ImageProblem};
+use undercroft_source::{FileError, OpenError, SourceError};
 use undercroft_xfs::Error as VolumeError;
 
 const CHECK: &str = "run `undercroft check` for the whole picture";
@@ -22,6 +26,10 @@ pub(crate) fn of(cause: &(dyn Error + 'static)) -> Option<String> {
         of_volume(error.error())
     } else if let Some(error) = cause.downcast_ref::<UnpackError>() {
         of_unpack(error)
+    } else if let Some(error) = cause.downcast_ref::<SourceError>() {
+        of_source(error)
+    } else if let Some(OptionError::Unknown(_)) = cause.downcast_ref() {
+        Some("`undercroft mount --help` lists those that are")
     } else if let Some(LayerError::NoRoom { .. }) = cause.downcast_ref() {
         Some("`undercroft grow` does that")
     } else {
@@ -41,6 +49,38 @@ fn of_volume(error: &VolumeError) -> Option<&'static str> {
     }
 }
 
+fn of_source(error: &SourceError) -> Option<&'static str> {
+    let SourceError::Fault(fault) = error else { return None };
+    let fault: &(dyn Error + 'static) = fault.as_ref();
+    if let Some(error) = fault.downcast_ref::<FileError>() {
+        return match error {
+            FileError::Read { .. }
+            | FileError::SymlinkTarget { .. }
+            | FileError::Fragmented { .. }
+            | FileError::PathLength { .. } => Some("--exclude does that"),
+            _ => None,
+        };
+    }
+    if let Some(error) = fault.downcast_ref::<DescriptionError>() {
+        return match &error.problem {
+            DescriptionProblem::NoContents { .. }
+            | DescriptionProblem::Owner { .. }
+            | DescriptionProblem::Contents(ContentsProblem::Unreadable { .. }) => {
+                Some("--contents DIR names it")
+            }
+            DescriptionProblem::Slash { .. } => Some("--slashes-are-spaces does that"),
+            _ => None,
+        };
+    }
+    match fault.downcast_ref::<ImageError>().map(|error| &error.problem) {
+        Some(ImageProblem::Platforms { .. }) => Some("--platform names it"),
+        _ => match fault.downcast_ref() {
+            Some(OpenError::NoDescription(_)) => Some("leave --contents out"),
+            _ => None,
+        },
+    }
+}
+
 fn of_unpack(error: &UnpackError) -> Option<&'static str> {
     match error {
         UnpackError::Name { .. }
@@ -55,6 +95,7 @@ fn of_unpack(error: &UnpackError) -> Option<&'static str> {
 
 fn of_pack(error: &PackError) -> Option<String> {
     let remedy = match error {
+        PackError::Source(error) => return of_source(error).map(str::to_owned),
         PackError::Exists(_) => "use --force to replace it",
         PackError::Holds { .. } => "use --force to overwrite it",
         PackError::TooSmall { needed: Some(bytes), .. }

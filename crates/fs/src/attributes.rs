@@ -53,6 +53,9 @@ impl Change {
     /// Flags that can be set.
     pub const FLAGS: InodeFlags = MetadataChange::FLAGS;
 
+    /// Flags of these that only directories have.
+    pub const DIRECTORY_FLAGS: InodeFlags = MetadataChange::DIRECTORY_FLAGS;
+
     fn metadata(&self, now: Timestamp) -> MetadataChange {
         let time = |set: Option<SetTime>| {
             set.map(|set| match set {

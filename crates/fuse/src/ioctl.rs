@@ -26,6 +26,8 @@ const WORD: [(u32, InodeFlags); 6] = [
 
 /// Flags of the structure that have the value of an inode's flag, and can be asked for.
 const SHARED: u32 = 0x7fff;
+/// The structure's flag that the data lies on a real-time device.
+const REALTIME: u32 = 0x1;
 /// The structure's flag that new space has a size.
 const EXTENT_SIZE: u32 = 0x800;
 /// The same, of a directory, for files made in it.
@@ -57,7 +59,7 @@ impl FileFlags {
     pub const LEN: usize = 28;
 
     /// Flags that are not the file system's own.
-    const SETTABLE: u32 = 0x10 | 0x8 | 0x20 | 0x40 | 0x80 | 0x200 | 0x400 | 0x2000;
+    const SETTABLE: u32 = 0x10 | 0x8 | 0x20 | 0x40 | 0x80 | 0x100 | 0x200 | 0x400 | 0x2000 | 0x4000;
 
     /// Of a file that has `extents` extents.
     #[must_use]
@@ -108,6 +110,12 @@ impl FileFlags {
     pub fn inode_flags(&self) -> InodeFlags {
         // Sixteen bits at most.
         InodeFlags::from_bits_truncate((self.flags & Self::SETTABLE) as u16)
+    }
+
+    /// Whether the data is to lie on a real-time device.
+    #[must_use]
+    pub fn wants_realtime(&self) -> bool {
+        self.flags & REALTIME != 0
     }
 
     /// Whether direct access to persistent memory is asked for.

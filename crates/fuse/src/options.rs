@@ -56,10 +56,7 @@ pub struct MountOptions {
 #[non_exhaustive]
 pub enum OptionError {
     /// No such option.
-    #[error(
-        "mount option {0:?} is not known; `undercroft mount --help` lists those that are. An option \
-         for the kernel's XFS alone can be left out"
-    )]
+    #[error("mount option {0:?} is not known; one for the kernel's XFS alone can be left out")]
     Unknown(String),
     /// It has a value that it cannot have.
     #[error("mount option {option}: {value:?} is not a number")]
@@ -99,6 +96,12 @@ const WITHOUT_MEANING: &[&str] = &[
     "swidth",
     "noalign",
     "filestreams",
+    "dax",
+    "max_atomic_write",
+    "lifetime",
+    "nolifetime",
+    "nogrpid",
+    "sysvgroups",
     "symfollow",
     "nosymfollow",
     "norelatime",

@@ -9,9 +9,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum FileError {
     /// A file or directory cannot be read.
-    #[error(
-        "cannot {action} {path}: {source}; run as a user who may, or leave it out with --exclude"
-    )]
+    #[error("cannot {action} {path}: {source}; run as a user who may, or leave it out")]
     Read {
         /// The action that failed: "open", "list", "read" and so on.
         action: &'static str,
@@ -54,7 +52,7 @@ pub enum FileError {
     },
     /// A symbolic link's target is longer than can be stored.
     #[error(
-        "the symbolic link {path} has a target of {length} bytes, the most is {}; leave it out with --exclude",
+        "the symbolic link {path} has a target of {length} bytes, the most is {}; leave it out",
         crate::entry::MAX_SYMLINK_TARGET
     )]
     SymlinkTarget {
@@ -65,7 +63,7 @@ pub enum FileError {
     },
     /// A sparse file is in more pieces than are kept track of.
     #[error(
-        "{path} has more than {} separate data ranges; copy it with fewer holes (cp --sparse=never) or leave it out with --exclude",
+        "{path} has more than {} separate data ranges; copy it with fewer holes (cp --sparse=never) or leave it out",
         crate::entry::MAX_DATA_RANGES
     )]
     Fragmented {
@@ -73,10 +71,7 @@ pub enum FileError {
         path: EntryPath,
     },
     /// The tree nests deeper than paths can say.
-    #[error(
-        "a path below {path} is longer than {} bytes; leave it out with --exclude",
-        crate::entry::MAX_PATH
-    )]
+    #[error("a path below {path} is longer than {} bytes; leave it out", crate::entry::MAX_PATH)]
     PathLength {
         /// The directory whose entries' paths are too long.
         path: EntryPath,

@@ -3,7 +3,7 @@
 use crate::description::{DescriptionOptions, DescriptionSource, DescriptionSpec};
 use crate::directory::DirectorySource;
 use crate::error::SourceError;
-use crate::oci::{self, ImageOptions, ImageReport, ImageSource, ImageSpec};
+use crate::oci::{self, ImageOptions, ImageReport, ImageSource, ImageSpec, PlainStream};
 use crate::options::Options;
 use crate::rules::{RuledSource, Rules};
 use crate::sorted::SortedArchive;
@@ -129,6 +129,12 @@ impl Opened {
         let is_sorted = options.sorted || !options.exclude.is_empty();
         if is_sorted { Self::tree(SortedArchive::new(tar, options)) } else { Self::tree(tar) }
     }
+
+    /// As [`archive`](Self::archive), of what shows no form before it was read.
+    fn stream(tar: TarSource, options: &Options) -> Self {
+        let name = tar.name().to_owned();
+        Self::tree(PlainStream::new(Self::archive(tar, options).source, name))
+    }
 }
 
 /// Why a source is not the one that is asked for.
@@ -144,9 +150,18 @@ pub enum OpenError {
         /// The directory.
         path: PathBuf,
     },
+    /// The directory is an image in a form that is read as an archive alone.
+    #[error(
+        "{} is the container image of an archive of docker that was unpacked; pack it again (tar -C DIR -cf image.tar .) and take docker-archive:image.tar, or take its files as they are with dir:{}",
+        path.display(), path.display()
+    )]
+    UnpackedArchive {
+        /// The directory.
+        path: PathBuf,
+    },
     /// Contents were named for a source that has its own.
     #[error(
-        "{0} has contents of its own; --contents is for descriptions: mtree:FILE, composefs:FILE or proto:FILE"
+        "{0} has contents of its own; contents elsewhere are for descriptions: mtree:FILE, composefs:FILE or proto:FILE"
     )]
     NoDescription(String),
     /// A source is in a registry, or in the store of a container engine.
@@ -204,7 +219,7 @@ fn open_plain(spec: &SourceSpec, options: &SourceOptions) -> Result<Opened, Sour
         }
         SourceSpec::Directory(path) => Opened::tree(DirectorySource::open(path, reading)?),
         SourceSpec::Archive(path) => Opened::archive(TarSource::open(path, reading)?, reading),
-        SourceSpec::StandardInput => Opened::archive(TarSource::standard_input(reading)?, reading),
+        SourceSpec::StandardInput => Opened::stream(TarSource::standard_input(reading)?, reading),
     })
 }
 
@@ -224,6 +239,9 @@ fn open_path(path: &Path, options: &SourceOptions) -> Result<Opened, SourceError
     if let Some(found) = oci::recognise(path)? {
         return Ok(Opened::image(ImageSource::recognised(&found, image, reading)?));
     }
+    if oci::is_unpacked_archive(path) {
+        return Err(OpenError::UnpackedArchive { path: path.into() }.into());
+    }
     if image.required {
         return Err(OpenError::NotAnImage(path.display().to_string()).into());
     }
@@ -231,8 +249,10 @@ fn open_path(path: &Path, options: &SourceOptions) -> Result<Opened, SourceError
         .map_err(|source| SourceError::Open { path: path.into(), source })?;
     Ok(if metadata.is_dir() {
         Opened::tree(DirectorySource::open(path, reading)?)
-    } else {
+    } else if metadata.is_file() {
         Opened::archive(TarSource::open(path, reading)?, reading)
+    } else {
+        Opened::stream(TarSource::open(path, reading)?, reading)
     })
 }
 

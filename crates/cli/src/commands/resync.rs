@@ -68,6 +68,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         .open_stale(Some(Arc::new(note)))
         .with_context(|| format!("cannot fill {}", leg.description()))?;
     let bytes = mirror.capacity().to_bytes().unwrap_or(u64::MAX);
+    check_others(leg, bytes)?;
     let progress = Progress::new();
     let filled = mirror.resynchronise(leg.number(), &mut |copied| {
         progress.show_bytes(copied.done, copied.total);
@@ -114,6 +115,26 @@ fn check_files(leg: MirrorLeg<'_>) -> Result<()> {
                 leg.description()
             );
         }
+    }
+    Ok(())
+}
+
+/// Refuses to fill a leg from legs that are empty, and a file from shorter ones: those lost their end, or
+/// are others than were meant. A disk may be replaced by a longer one.
+fn check_others(leg: MirrorLeg<'_>, bytes: u64) -> Result<()> {
+    let name = leg.description();
+    if bytes == 0 {
+        bail!("cannot fill {name}: the other legs of its mirror have no bytes");
+    }
+    let Some(path) = name.as_path() else { return Ok(()) };
+    let metadata = path.metadata().with_context(|| format!("cannot fill {name}"))?;
+    if metadata.is_file() && metadata.len() > bytes.next_multiple_of(4096) {
+        let found = metadata.len();
+        bail!(
+            "cannot fill {name}: it has {found} bytes, the other legs of the mirror {bytes}; bring \
+             their length back, or cut it if they are whole: truncate --size={bytes} {}",
+            path.display()
+        );
     }
     Ok(())
 }

@@ -23,12 +23,12 @@ use undercroft_block::{BlockDevice, Engine, Unchanging, mounted_at};
 use undercroft_fs::{FileSystem, OpenOptions};
 #[cfg(feature = "network")]
 use undercroft_nbd::client::ClientError;
-use undercroft_xfs::Volume;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::inode::{ForkContent, InodeState};
 use undercroft_xfs::ops;
 use undercroft_xfs::recovery::LogState;
 use undercroft_xfs::volume::LiveOptions;
+use undercroft_xfs::{Error as VolumeError, Volume};
 
 pub(crate) use part::{Part, PartitionChoice};
 
@@ -410,6 +410,10 @@ impl ImageArgs {
 
     /// Names the image, what it holds instead of a volume, and the way on.
     pub(crate) fn explain(&self, error: anyhow::Error) -> anyhow::Error {
+        // A device that fails is not asked again: each answer may take as long as it may.
+        if error.chain().any(|cause| matches!(cause.downcast_ref(), Some(VolumeError::Device(_)))) {
+            return error.context(self.cannot_open());
+        }
         let disk = self.open_disk(true, None).ok();
         let device = disk.and_then(|disk| part::open(disk, &self.part()).ok());
         match device.and_then(|(device, _)| contents::refusal(&device)) {

@@ -1,6 +1,6 @@
 //! Times, extended attributes, access lists, flags.
 
-use crate::mounted::{Volume, fails, wait_for};
+use crate::mounted::{Mounted, Volume, fails, wait_for};
 use std::fs::{self, File, FileTimes};
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -134,8 +134,9 @@ fn flags_and_projects_are_set() {
     // A flag that XFS has not.
     fails(1, Command::new("chattr").arg("+C").arg(mounted.path("file")));
     fs::remove_file(mounted.path("file")).unwrap();
-    // One that it keeps for others, and hands down.
     fs::create_dir(mounted.path("d")).unwrap();
+    flags_are_set_as_the_kernel_sets_them(&mounted, "d");
+    // One that it keeps for others, and hands down.
     mounted.run("chattr", &["+x"], "d");
     fs::write(mounted.path("d/file"), "x").unwrap();
     mounted.unmount();
@@ -146,6 +147,37 @@ fn flags_and_projects_are_set() {
     }
     mounted.run("chattr", &["-x"], "d/file");
     mounted.unmount();
+}
+
+/// What `xfs_io` sets, and what is there then: none is lost without a word.
+fn flags_are_set_as_the_kernel_sets_them(mounted: &Mounted, directory: &str) {
+    let file = format!("{directory}/plain");
+    fs::write(mounted.path(&file), "").unwrap();
+    // Inherited project, no symbolic links, file streams, inherited real time, real time; kept by a
+    // directory, by a file.
+    for (letter, in_directory, in_file) in [
+        ('P', true, false),
+        ('n', true, false),
+        ('S', true, true),
+        ('t', true, false),
+        ('r', false, false),
+    ] {
+        for (name, is_kept) in [(directory, in_directory), (&file, in_file)] {
+            // The status is that of the program, not of the change.
+            let change = |sign: char| {
+                let command = format!("chattr {sign}{letter}");
+                Command::new("xfs_io").args(["-c", &command]).arg(mounted.path(name)).output()
+            };
+            change('+').unwrap();
+            let flags = mounted.run("xfs_io", &["-r", "-c", "lsattr"], name);
+            let flags = flags.split_whitespace().next().unwrap();
+            assert_eq!(flags.contains(letter), is_kept, "{name} {letter}: {flags}");
+            change('-').unwrap();
+        }
+    }
+    // `chattr` knows one of them, which means nothing to a file.
+    mounted.run("chattr", &["+P"], &file);
+    fs::remove_file(mounted.path(&file)).unwrap();
 }
 
 /// Setuid bits and capabilities end with the content for which they were given.

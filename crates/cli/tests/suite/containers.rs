@@ -50,6 +50,38 @@ fn an_image_is_recognised_and_its_config_written() {
     assert!(other.contains("app:1"), "{other}");
 }
 
+/// A stream shows its form at its end.
+#[test]
+fn an_image_on_standard_input_is_not_packed_as_files() {
+    let home = tempfile::tempdir().unwrap();
+    shell(home.path(), SAVE);
+    // The names that docker gives.
+    let by_digest = r#"
+config=$(sha256sum blobs/config.json | cut -c1-64); layer=$(sha256sum blobs/layer.tar | cut -c1-64)
+cp blobs/config.json $config.json; mkdir $layer; cp blobs/layer.tar $layer
+echo '[{"Config":"'$config.json'","RepoTags":["app:1"],"Layers":["'$layer'/layer.tar"]}]' > manifest.json
+tar -cf docker.tar $config.json $layer manifest.json
+"#;
+    shell(home.path(), by_digest);
+    let build = |source: &str, options: &str| {
+        let command = env!("CARGO_BIN_EXE_undercroft");
+        let line = format!("{command} build --force {options} {source} image < docker.tar");
+        Command::new("bash").args(["-c", &line]).current_dir(home.path()).output().unwrap()
+    };
+    for (source, options) in [("-", ""), ("-", "--exclude /no"), ("<(cat docker.tar)", "")] {
+        let refused = build(source, options);
+        let said = String::from_utf8(refused.stderr).unwrap();
+        assert_eq!(refused.status.code(), Some(1), "{source} {options}: {said}");
+        assert!(said.contains("docker-archive:-") && said.contains("tar:/dev/stdin"), "{said}");
+        assert!(!home.path().join("image").exists());
+    }
+    let image = home.path().join("image").display().to_string();
+    assert!(build("docker-archive:-", "").status.success());
+    assert_eq!(succeeds(["cat", &image, "/file"]), "one\n");
+    assert!(build("tar:/dev/stdin", "").status.success());
+    assert!(succeeds(["ls", &image]).contains("manifest.json"));
+}
+
 #[test]
 fn options_of_images_want_an_image() {
     let home = tempfile::tempdir().unwrap();

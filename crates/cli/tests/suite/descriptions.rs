@@ -97,7 +97,7 @@ fn what_is_wrong_is_told_with_its_line_and_leaves_nothing() {
     let said = fails(1, ["build", &source, &image]);
     assert!(said.contains("line 2") && said.contains("--contents DIR"), "{said}");
     let said = fails(1, ["build", "--contents", &tree, &tree, &image]);
-    assert!(said.contains("--contents is for descriptions"), "{said}");
+    assert!(said.contains("contents elsewhere are for descriptions"), "{said}");
     let said = fails(1, ["build", "--contents", &home.path("absent"), &source, &image]);
     assert!(said.contains("absent"), "{said}");
     fails(1, ["build", "mtree:/nonexistent", &image]);

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use undercroft_judges::Xfsprogs;
 use undercroft_judges::nbd::NbdServer;
@@ -133,4 +134,18 @@ fn a_wrong_uri_is_a_matter_of_the_command_line() {
     }
     let message = fails(1, ["info", "nbd+unix:///x?socket=/nonexistent/socket"]);
     assert!(message.contains("cannot connect to nbd+unix:///x"), "{message}");
+}
+
+/// One that answers the handshake and nothing more is asked once, whatever a command would still want to
+/// know.
+#[test]
+fn a_silent_server_costs_its_time_limit_once() {
+    let server = NbdServer::nbdkit(&["--filter=delay", "memory", "320M", "rdelay=100"]).unwrap();
+    let uri = server.uri("", &["x-timeout=4s"]);
+    for command in ["ls", "check", "info"] {
+        let started = Instant::now();
+        let message = fails(1, [command, &uri]);
+        assert!(message.contains("no answer from the server"), "{message}");
+        assert!(started.elapsed() < Duration::from_secs(8), "{command}: {:?}", started.elapsed());
+    }
 }

@@ -236,5 +236,15 @@ fn a_leg_of_a_mirror_is_filled_again() {
     }
     let message = fails(1, ["resync", &stack(home, "mirror($a)"), &a]);
     assert!(message.contains("one must hold the contents"), "{message}");
+    // Legs that are empty, or lost their end, are no copies of a whole one.
+    for (name, length, expected) in [
+        ("empty", 0, "have no bytes"),
+        ("short", 1 << 20, "it has 33554432 bytes, the other legs of the mirror 1048576"),
+    ] {
+        fs::File::create(home.join(name)).unwrap().set_len(length).unwrap();
+        let from = stack(home, &format!("mirror(${name},$b)"));
+        let message = fails(1, ["resync", &from, &stack(home, "$b")]);
+        assert!(message.contains(expected), "{message}");
+    }
     assert!(read(home, &["a", "b", "c", "d"]) == now, "nothing was touched");
 }

@@ -4,7 +4,7 @@ use super::Server;
 use crate::failure::Failure;
 use crate::ioctl::{self, FileFlags};
 use rustix::io::Errno;
-use undercroft_fs::{Change, InodeFlags, InodeNumber};
+use undercroft_fs::{Change, InodeFlags, InodeNumber, Metadata};
 
 impl Server {
     /// Whether an `ioctl` sets what decides about the data of a file.
@@ -46,7 +46,7 @@ impl Server {
             ioctl::SET_FLAGS => {
                 let word = ioctl::decode_word(bytes).ok_or(Errno::INVAL)?;
                 let set = ioctl::flags_of(word, metadata.flags).ok_or(Errno::OPNOTSUPP)?;
-                let flags = Some(set.0 & Change::FLAGS);
+                let flags = Some(settable(&metadata, set.0 & Change::FLAGS));
                 let direct_access = (set.1 != metadata.direct_access).then_some(set.1);
                 self.set_flags(number, &Change { flags, direct_access, ..Change::default() })
             }
@@ -61,6 +61,9 @@ impl Server {
             }
             ioctl::SET_XATTR => {
                 let wanted = FileFlags::decode(bytes).ok_or(Errno::INVAL)?;
+                if wanted.wants_realtime() {
+                    return Err(Errno::INVAL.into());
+                }
                 let direct_access = wanted.wants_direct_access();
                 let changed = |new: u64, old: u64| (new != old).then_some(new);
                 let extent = changed(wanted.wanted_extent_size(), metadata.extent_size);
@@ -68,7 +71,7 @@ impl Server {
                 self.set_flags(
                     number,
                     &Change {
-                        flags: Some(wanted.inode_flags()),
+                        flags: Some(settable(&metadata, wanted.inode_flags())),
                         direct_access: (direct_access != metadata.direct_access)
                             .then_some(direct_access),
                         project: (wanted.project != metadata.project).then_some(wanted.project),
@@ -87,4 +90,10 @@ impl Server {
         self.tell_of_change(number);
         Ok(Vec::new())
     }
+}
+
+/// The flags that a file of this kind keeps: those of directories alone are left out elsewhere, without
+/// an error, as the kernel does it.
+fn settable(metadata: &Metadata, flags: InodeFlags) -> InodeFlags {
+    if metadata.is_dir() { flags } else { flags - Change::DIRECTORY_FLAGS }
 }

@@ -64,6 +64,12 @@ pub enum DescriptionProblem {
         /// What is wrong with it.
         reason: &'static str,
     },
+    /// A name with a slash, which may stand for a space.
+    #[error("the name \"{}\" has a slash; if that stands for a space, say so", name.escape_ascii())]
+    Slash {
+        /// The name as it is spelled, cut.
+        name: Vec<u8>,
+    },
     /// A name that is too long.
     #[error("a name of {0} bytes; the most is {MAX_NAME}")]
     NameLength(usize),
@@ -89,7 +95,7 @@ pub enum DescriptionProblem {
         what: &'static str,
     },
     /// A user or group whose number is not known.
-    #[error("\"{}\" belongs to {keyword}={}, whose number is not known: say it with {number}=, or have {file} below --contents", path.escape_ascii(), name.escape_ascii())]
+    #[error("\"{}\" belongs to {keyword}={}, whose number is not known: say it with {number}=, or have {file} in the directory of contents", path.escape_ascii(), name.escape_ascii())]
     Owner {
         /// The entry.
         path: Vec<u8>,
@@ -171,7 +177,7 @@ pub enum DescriptionProblem {
         reason: &'static str,
     },
     /// The contents of a file are elsewhere, and it was not said where.
-    #[error("\"{}\" has contents that the description does not hold; name their directory with --contents DIR", path.escape_ascii())]
+    #[error("\"{}\" has contents that the description does not hold; name their directory", path.escape_ascii())]
     NoContents {
         /// The file.
         path: Vec<u8>,

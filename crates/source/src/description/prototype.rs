@@ -119,8 +119,7 @@ fn read_words(
         if options.slashes_are_spaces {
             name.iter_mut().filter(|byte| **byte == b'/').for_each(|byte| *byte = b' ');
         } else if name.contains(&b'/') {
-            let reason = "has a slash; if that stands for a space, say --slashes-are-spaces";
-            return Err(DescriptionProblem::Name { name: super::error::cut(&name), reason }.into());
+            return Err(DescriptionProblem::Slash { name: super::error::cut(&name) }.into());
         }
         let path = path::child(&directory, &name)?;
         let file = file(words, options, &path)?;

@@ -15,7 +15,7 @@ pub enum ContentsProblem {
         path: Vec<u8>,
     },
     /// A file of contents cannot be opened.
-    #[error("\"{}\" has the contents of {}: {source}; check --contents", path.escape_ascii(), file.display())]
+    #[error("\"{}\" has the contents of {}: {source}; check the directory of contents", path.escape_ascii(), file.display())]
     Unreadable {
         /// The entry.
         path: Vec<u8>,

@@ -73,6 +73,11 @@ pub enum ImageProblem {
         /// What to do.
         remedy: &'static str,
     },
+    /// An archive is read as a tree of files, and is an image, which only its last name shows.
+    #[error(
+        "this stream is a container image, whose form is known at its end; say before that it is one (docker-archive:- or oci-archive:- on standard input), or take its files as they are (tar:/dev/stdin)"
+    )]
+    InStream,
     /// A part is not there.
     #[error("{role}, {name}, is missing; copy the image again, with all of its blobs")]
     Missing {
@@ -185,7 +190,7 @@ pub enum ImageProblem {
         has: Vec<String>,
     },
     /// There is no image for the platform.
-    #[error("there is no image for {wanted}; name another with --platform: {}", has.join(", "))]
+    #[error("there is no image for {wanted}; name another platform: {}", has.join(", "))]
     Platforms {
         /// The platform that was asked for.
         wanted: String,

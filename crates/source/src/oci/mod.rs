@@ -20,6 +20,7 @@ mod sha256;
 mod spec;
 mod stack;
 mod store;
+mod stream;
 mod survey;
 mod unpacked;
 mod verification;
@@ -28,8 +29,9 @@ pub use digest::Digest;
 pub use error::{ImageError, ImageProblem, Role};
 pub use layer_source::{LayerEntry, LayerSource, Mark};
 pub use platform::Platform;
-pub(crate) use recognise::{Recognised, is_copy_of_skopeo, recognise};
+pub(crate) use recognise::{Recognised, is_copy_of_skopeo, is_unpacked_archive, recognise};
 pub use spec::{ImageFormat, ImageOptions, ImageSpec};
+pub(crate) use stream::PlainStream;
 
 use crate::ahead::{Ahead, Filling};
 use crate::entry::{Entry, MAX_XATTR_NAME, MAX_XATTR_VALUE, Xattr, sort_by_name};

@@ -6,7 +6,7 @@ use super::spec::{ImageFormat, ImageSpec};
 use crate::compression::{Compression, MAGIC_LENGTH};
 use crate::region::Region;
 use crate::tar::{Member, TarReader};
-use crate::{Kind, Options, SourceError};
+use crate::{Entry, Kind, Options, SourceError};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -69,35 +69,91 @@ pub(crate) fn is_copy_of_skopeo(path: &Path) -> bool {
         && start == VERSION
 }
 
+/// Whether a directory is what an archive of docker unpacks to: its list names files that are there.
+pub(crate) fn is_unpacked_archive(path: &Path) -> bool {
+    let list = path.join("manifest.json");
+    let is_short =
+        |metadata: std::fs::Metadata| metadata.is_file() && metadata.len() <= MAX_DOCUMENT;
+    if !std::fs::metadata(&list).is_ok_and(is_short) {
+        return false;
+    }
+    let Ok(list) = std::fs::read(list) else { return false };
+    let Ok(images) = documents::read::<Vec<SavedImage>>(Role::SavedList, &list) else {
+        return false;
+    };
+    let files = |image: SavedImage| image.layers.into_iter().flatten().chain([image.config]);
+    let mut files = images.into_iter().flat_map(files).peekable();
+    files.peek().is_some() && files.all(|file| path.join(file).is_file())
+}
+
+/// What the names of an archive say of its form.
+#[derive(Default)]
+pub(super) struct Names {
+    has_layout: bool,
+    has_index: bool,
+    has_list: bool,
+    /// A file is named by its digest.
+    has_digest: bool,
+    /// There are names that no image has.
+    has_other: bool,
+    /// Files that the list of images has to name.
+    unsure: Vec<Vec<u8>>,
+}
+
+impl Names {
+    /// Takes in one more; returns whether all may be those of an image.
+    pub(super) fn take(&mut self, entry: &Entry) -> bool {
+        let parts: Vec<&[u8]> = entry.path.components().collect();
+        match parts[..] {
+            [] => self.has_other |= entry.kind != Kind::Directory,
+            [b"oci-layout"] => self.has_layout = true,
+            [b"index.json"] => self.has_index = true,
+            [LIST] => self.has_list = true,
+            [b"repositories"] => {}
+            [b"blobs", .., name] => self.has_digest |= is_digest(name),
+            [b"blobs"] => {}
+            // Layers and configs of docker are named by digests.
+            [name] | [name, b"VERSION" | b"json" | b"layer.tar"] if is_digest(name) => {
+                self.has_digest = true;
+            }
+            [name] if may_be_named(name) && self.unsure.len() < MAX_OTHERS => {
+                self.unsure.push(entry.path.as_bytes().to_vec());
+            }
+            _ => self.has_other = true,
+        }
+        !self.has_other
+    }
+
+    /// Whether they are those of an image, as far as names can tell.
+    pub(super) fn are_of_image(&self) -> bool {
+        let has_layout = self.has_layout && self.has_index;
+        !self.has_other && self.has_digest && (has_layout || self.has_list)
+    }
+}
+
+/// The list of images of an archive of docker.
+const LIST: &[u8] = b"manifest.json";
+
 /// The forms of an archive, if all of its names are those of an image. A fault in it is not told
 /// here: the archive will be read again.
 fn of_archive(mut reader: TarReader) -> Option<(ImageFormat, Option<ImageFormat>)> {
-    let (mut layout, mut index, mut saved) = (false, false, None);
-    let mut others = Vec::new();
+    let (mut names, mut saved) = (Names::default(), None);
     while let Some(Member { entry, .. }) = reader.next_member().ok()? {
-        let parts: Vec<&[u8]> = entry.path.components().collect();
-        match parts[..] {
-            [] => {}
-            [b"oci-layout"] => layout = true,
-            [b"index.json"] => index = true,
-            [b"manifest.json"] => saved = Some(contents(&mut reader, &entry.kind)?),
-            [b"repositories"] | [b"blobs", ..] => {}
-            // Layers and configs of docker are named by digests.
-            [name] if is_digest(name) => {}
-            [name, b"VERSION" | b"json" | b"layer.tar"] if is_digest(name) => {}
-            [name] if may_be_named(name) && others.len() < MAX_OTHERS => {
-                others.push(entry.path.as_bytes().to_vec());
-            }
-            _ => return None,
-        }
-        if entry.path.is_root() && entry.kind != Kind::Directory {
+        if !names.take(&entry) {
             return None;
         }
+        if entry.path.as_bytes() == LIST {
+            saved = Some(contents(&mut reader, &entry.kind)?);
+        }
     }
-    let saved = saved.filter(|list| names_all(list, &others));
+    let saved = saved.filter(|list| names_all(list, &names.unsure));
     let docker = saved.map(|_| ImageFormat::DockerArchive);
-    let has_layout = layout && index && (docker.is_some() || others.is_empty());
-    if has_layout { Some((ImageFormat::OciArchive, docker)) } else { Some((docker?, None)) }
+    let is_known = docker.is_some() || names.unsure.is_empty();
+    if names.has_layout && names.has_index && is_known {
+        Some((ImageFormat::OciArchive, docker))
+    } else {
+        Some((docker?, None))
+    }
 }
 
 /// The contents of the file that came last.

@@ -51,6 +51,12 @@ impl Extended {
             b'L' => next.long_name = Some(until_nul(content)),
             b'K' => next.long_link_name = Some(until_nul(content)),
             _ => {
+                // Of several the last counts alone, as for GNU tar and bsdtar.
+                if next.is_pax {
+                    let long_names = (next.long_name.take(), next.long_link_name.take());
+                    *next = self.global.clone();
+                    (next.long_name, next.long_link_name) = long_names;
+                }
                 next.is_pax = true;
                 next.apply(&content)?;
             }

@@ -237,7 +237,7 @@ fn digests_and_sizes_are_compared() {
     let optional = absent.lines().nth(1).unwrap();
     assert!(entries(Mtree, optional, Some(home.path())).is_empty());
     let needed = "./file type=file mode=644 size=5\n";
-    refused(Mtree, needed, None, &["\"file\" has contents", "--contents DIR"]);
+    refused(Mtree, needed, None, &["\"file\" has contents", "name their directory"]);
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn whole_paths_stay_below_the_contents() {
         assert_eq!(all.last().unwrap().contents(), b"deep", "{below}");
     }
     let text = format!("./f type=file mode=644 contents={secret}\n");
-    refused(Mtree, &text, None, &["\"f\" has contents", "--contents DIR"]);
+    refused(Mtree, &text, None, &["\"f\" has contents", "name their directory"]);
 }
 
 #[test]
@@ -390,7 +390,7 @@ fn composefs_dumps() {
     refused(Composefs, &cut, Some(home.path()), &["line 2: DIGEST is", "64 hexadecimal"]);
     let wrong = payload(&right.replace("d77a", "d77b"));
     refused(Composefs, &wrong, Some(home.path()), &["\"f\" has the fs-verity digest 555b589c"]);
-    refused(Composefs, &payload("-"), None, &["--contents DIR"]);
+    refused(Composefs, &payload("-"), None, &["name their directory"]);
 }
 
 #[test]
@@ -460,7 +460,7 @@ fn prototype_files() {
     let mut with = options(None);
     with.description.slashes_are_spaces = true;
     assert_eq!(read(Prototype, spaces, &with).unwrap().0[1].path(), "two words");
-    refused(Prototype, spaces, None, &["\"two/words\" has a slash", "--slashes-are-spaces"]);
+    refused(Prototype, spaces, None, &["\"two/words\" has a slash", "stands for a space"]);
 }
 
 #[test]

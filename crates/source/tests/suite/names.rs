@@ -109,7 +109,8 @@ fn links_lead_nowhere_outside_of_the_root() {
     assert!(error.contains("its parent \"f\" is no directory"), "{error}");
 }
 
-/// A name in a pax header counts, whatever GNU header stands before or behind it.
+/// A name in a pax header counts, whatever GNU header stands before or behind it; of several pax
+/// headers the last.
 #[test]
 fn names_of_pax_headers_go_before_gnu_names() {
     let work = scratch();
@@ -117,12 +118,16 @@ fn names_of_pax_headers_go_before_gnu_names() {
     let pax: [(&str, &[u8]); 1] = [("path", b"one")];
     let link: [(&str, &[u8]); 1] = [("linkpath", b"a")];
     let long = |archive: Archive, kind, name: &[u8]| archive.entry("././@LongLink", kind, name);
+    let time: [(&str, &[u8]); 1] = [("mtime", b"5")];
     let symlink = || seal(header(b"link", b'2', 0));
     for (number, (archive, expected)) in [
         (long(Archive::default().pax(&pax), b'L', b"two\0").file("three", b""), "one"),
         (long(Archive::default(), b'L', b"two\0").pax(&pax).file("three", b""), "one"),
         (long(Archive::default().pax(&link), b'K', b"b\0").raw(&symlink()), "a"),
         (long(Archive::default(), b'K', b"b\0").pax(&link).raw(&symlink()), "a"),
+        (Archive::default().pax(&pax).pax(&time).file("three", b""), "three"),
+        (long(Archive::default().pax(&pax), b'L', b"two\0").pax(&time).file("three", b""), "two"),
+        (long(Archive::default().pax(&time), b'L', b"two\0").pax(&pax).file("three", b""), "one"),
     ]
     .into_iter()
     .enumerate()

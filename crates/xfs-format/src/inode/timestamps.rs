@@ -98,14 +98,14 @@ impl Timestamp {
         })
     }
 
-    /// The nearest time that `encoding` holds.
+    /// The nearest time that `encoding` holds; outside of its range a whole second, as the kernel has it.
     #[must_use]
     pub fn clamped(self, encoding: TimestampEncoding) -> Self {
         let (first, last) = encoding.range();
         if self.seconds < first {
             Self { seconds: first, nanoseconds: 0 }
         } else if self.seconds > last {
-            Self { seconds: last, nanoseconds: (NANOSECONDS - 1) as u32 }
+            Self { seconds: last, nanoseconds: 0 }
         } else {
             Self { nanoseconds: self.nanoseconds.min((NANOSECONDS - 1) as u32), ..self }
         }
@@ -141,7 +141,9 @@ mod tests {
                 let time = Timestamp { seconds, nanoseconds: 0 };
                 let message = time.encode(encoding).unwrap_err().to_string();
                 assert!(message.contains(&seconds.to_string()) && message.contains("bigtime"));
-                assert!(time.clamped(encoding).encode(encoding).is_ok());
+                let clamped = time.clamped(encoding);
+                assert!(clamped.encode(encoding).is_ok());
+                assert_eq!(clamped.nanoseconds, 0);
             }
             let odd = Timestamp { seconds: 0, nanoseconds: 1_000_000_000 };
             assert!(odd.encode(encoding).is_err());

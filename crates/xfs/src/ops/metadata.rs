@@ -57,11 +57,12 @@ impl MetadataChange {
         .union(InodeFlags::NOATIME)
         .union(InodeFlags::NODUMP)
         .union(InodeFlags::NODEFRAG)
-        .union(InodeFlags::NOSYMLINKS)
-        .union(InodeFlags::PROJINHERIT);
+        .union(InodeFlags::FILESTREAM)
+        .union(Self::DIRECTORY_FLAGS);
 
     /// Flags of these that only directories have.
-    const DIRECTORY_FLAGS: InodeFlags = InodeFlags::NOSYMLINKS.union(InodeFlags::PROJINHERIT);
+    pub const DIRECTORY_FLAGS: InodeFlags =
+        InodeFlags::NOSYMLINKS.union(InodeFlags::PROJINHERIT).union(InodeFlags::RTINHERIT);
 
     /// Whether it changes times of access and modification at most.
     fn sets_times_only(&self) -> bool {

@@ -144,6 +144,10 @@ impl Interrupted {
 /// # Errors
 /// That one; the device failed.
 pub(crate) fn finish_interrupted(device: &Arc<dyn BlockDevice>, error: Error) -> Result<(), Error> {
+    // A device that fails is not asked again: each answer may take as long as it may.
+    if matches!(error, Error::Device(_)) {
+        return Err(error);
+    }
     match Interrupted::find(device.as_ref()) {
         Ok(Some(change)) if !device.is_read_only() => change.finish(device.as_ref()),
         _ => Err(error),

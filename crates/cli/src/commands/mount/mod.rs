@@ -14,6 +14,7 @@ mod target;
 
 use crate::failure::Usage;
 use crate::image::{ImageArgs, MountWish, Part, PartitionChoice};
+use crate::remedy;
 use crate::report::Outcome;
 use crate::value;
 use anyhow::Result;
@@ -175,7 +176,10 @@ pub(super) fn run(args: &Args, _: &mut dyn Write) -> Result<Outcome> {
 fn options(args: &Args) -> Result<MountOptions> {
     let mut options = MountOptions::default();
     for text in &args.options {
-        options.add(text).map_err(|error| Usage(error.to_string()))?;
+        options.add(text).map_err(|error| match remedy::of(&error) {
+            Some(remedy) => Usage(format!("{error}; {remedy}")),
+            None => Usage(error.to_string()),
+        })?;
     }
     Ok(options)
 }

@@ -1,6 +1,6 @@
 //! Programs with more and with fewer rights.
 
-use super::{GROUP, OWNER};
+use super::{GROUP, OWNER, STRANGER};
 use rustix::fs::{Gid, Uid};
 use rustix::thread::{self, CapabilitySet};
 
@@ -12,7 +12,7 @@ pub(super) struct Actor {
     keeps_set_id: bool,
 }
 
-pub(super) static ACTORS: [Actor; 4] = [
+pub(super) static ACTORS: [Actor; 7] = [
     Actor { name: "root", user: None, groups: &[], keeps_set_id: true },
     Actor { name: "root without CAP_FSETID", user: None, groups: &[], keeps_set_id: false },
     Actor { name: "its owner", user: Some(OWNER), groups: &[], keeps_set_id: false },
@@ -22,6 +22,14 @@ pub(super) static ACTORS: [Actor; 4] = [
         groups: &[GROUP],
         keeps_set_id: false,
     },
+    Actor { name: "its owner with CAP_FSETID", user: Some(OWNER), groups: &[], keeps_set_id: true },
+    Actor { name: "another user", user: Some(STRANGER), groups: &[], keeps_set_id: false },
+    Actor {
+        name: "another user with CAP_FSETID",
+        user: Some(STRANGER),
+        groups: &[],
+        keeps_set_id: true,
+    },
 ];
 
 impl Actor {
@@ -30,12 +38,15 @@ impl Actor {
         let groups: Vec<_> = self.groups.iter().map(|&group| Gid::from_raw(group)).collect();
         thread::set_thread_groups(&groups).unwrap();
         if let Some(user) = self.user {
+            thread::set_keep_capabilities(true).unwrap();
             thread::set_thread_gid(Gid::from_raw(user)).unwrap();
             thread::set_thread_uid(Uid::from_raw(user)).unwrap();
-        } else if !self.keeps_set_id {
-            let mut sets = thread::capabilities(None).unwrap();
-            sets.effective.remove(CapabilitySet::FSETID);
-            thread::set_capabilities(None, sets).unwrap();
         }
+        let mut sets = thread::capabilities(None).unwrap();
+        if self.user.is_some() {
+            sets.effective = CapabilitySet::empty();
+        }
+        sets.effective.set(CapabilitySet::FSETID, self.keeps_set_id);
+        thread::set_capabilities(None, sets).unwrap();
     }
 }

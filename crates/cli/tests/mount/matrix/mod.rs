@@ -21,6 +21,9 @@ use undercroft_judges::mount::{Access, LoopMount};
 const OWNER: u32 = 1000;
 const GROUP: u32 = 2000;
 
+/// A user who may write to them by their mode alone.
+const STRANGER: u32 = 3000;
+
 const SIZE: usize = 10_000;
 
 /// Longer than the kernel's clock for files stands still.

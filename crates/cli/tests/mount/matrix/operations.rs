@@ -93,10 +93,18 @@ pub(super) static OPERATIONS: &[Operation] = &[
         allocate(path, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE)
     }),
     operation("zeroed range", |path| allocate(path, FallocateFlags::ZERO_RANGE)),
+    operation("zeroed range with the size kept", |path| {
+        allocate(path, FallocateFlags::ZERO_RANGE | FallocateFlags::KEEP_SIZE)
+    }),
     operation("copy_file_range", |path| {
         let source = File::open(path.with_file_name(SOURCE))?;
         let target = open(path, OFlags::empty())?;
         rustix::fs::copy_file_range(source, None, target, None, 4096)?;
+        Ok(())
+    }),
+    operation("sendfile", |path| {
+        let target = open(path, OFlags::empty())?;
+        rustix::fs::sendfile(target, File::open(path.with_file_name(SOURCE))?, None, 4096)?;
         Ok(())
     }),
     operation("short attribute", |path| set_attribute(path, "user.short", b"value")),

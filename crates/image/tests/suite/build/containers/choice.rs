@@ -92,10 +92,11 @@ fn platforms_choose() {
     let host = names(&source, None);
     match std::env::consts::ARCH {
         "x86_64" => assert_eq!(host.unwrap(), ["amd64"]),
-        "aarch64" => assert_refused(host, &["linux/arm64", "linux/amd64", "--platform"]),
+        "aarch64" => assert_refused(host, &["linux/arm64", "linux/amd64", "name another platform"]),
         _ => {}
     }
-    let all = ["linux/amd64", "linux/arm/v6", "linux/arm/v7", "linux/s390x", "--platform"];
+    let all =
+        ["linux/amd64", "linux/arm/v6", "linux/arm/v7", "linux/s390x", "name another platform"];
     assert_refused(names(&source, Some("linux/riscv64")), &all);
     // A single image is asked for its own platform only when one is wanted.
     let single = Layout::of(&home.path().join("single"), &layer("x"));
@@ -210,6 +211,12 @@ fn archives_by_the_names_in_their_list_are_recognised() {
         let copied = copy.trim_start_matches("dir:");
         assert_refused(names(copied, None), &["skopeo copy", copied]);
         assert!(names(&copy, None).unwrap().iter().any(|name| name == "version"));
+        let unpacked = home.path().join(format!("{name}.tree"));
+        std::fs::create_dir(&unpacked).unwrap();
+        run(Command::new("tar").arg("-xf").arg(&path).arg("-C").arg(&unpacked));
+        let unpacked = unpacked.display().to_string();
+        assert_refused(names(&unpacked, None), &["docker-archive:", &unpacked]);
+        assert_eq!(names(&format!("dir:{unpacked}"), None).unwrap().len(), 4, "{name}");
         // With a file that the list does not name it is an archive of files.
         let files = [&files[..], &[("other.json", b"{}".to_vec())]].concat();
         let plain = archive(home.path(), &format!("plain-{name}"), &files);
