@@ -167,7 +167,7 @@ struct Places {
 mod tests {
     use super::*;
     use crate::drivers::MemoryDevice;
-    use crate::partition::{Partition, PartitionTable, Scheme};
+    use crate::partition::{Partition, PartitionKind, PartitionTable, Scheme};
     use crate::plug::read_exact_at;
 
     fn sample(block_size: u64) -> NewGpt {
@@ -188,10 +188,16 @@ mod tests {
     fn each_copy_is_read_back() {
         for block_size in [512, 4096] {
             let disk = MemoryDevice::new(4 << 20);
-            sample(block_size).write(&disk).unwrap();
-            let expected = [(1, 2048, 2048), (2, 4096, 8)].map(|(number, start, length)| {
-                Partition { number, start: Sector(start), length: Sector(length) }
-            });
+            let gpt = sample(block_size);
+            gpt.write(&disk).unwrap();
+            let read_back = |(number, new): (u32, &NewPartition)| Partition {
+                number,
+                start: new.start,
+                length: new.length,
+                kind: PartitionKind::Gpt(new.kind),
+                name: new.name.chars().take(GPT_NAME_MAX).collect(),
+            };
+            let expected: Vec<_> = (1..).zip(&gpt.partitions).map(read_back).collect();
             let found = PartitionTable::read(&disk).unwrap();
             assert_eq!((found.scheme, &found.partitions[..]), (Scheme::Gpt, &expected[..]));
             // Without the first copy.

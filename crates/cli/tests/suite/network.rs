@@ -140,7 +140,7 @@ fn a_wrong_uri_is_a_matter_of_the_command_line() {
 /// know.
 #[test]
 fn a_silent_server_costs_its_time_limit_once() {
-    let server = NbdServer::nbdkit(&["--filter=delay", "memory", "320M", "rdelay=100"]).unwrap();
+    let server = NbdServer::nbdkit(&["--filter=delay", "pattern", "320M", "rdelay=100"]).unwrap();
     let uri = server.uri("", &["x-timeout=4s"]);
     for command in ["ls", "check", "info"] {
         let started = Instant::now();

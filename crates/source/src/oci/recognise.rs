@@ -7,8 +7,10 @@ use crate::compression::{Compression, MAGIC_LENGTH};
 use crate::region::Region;
 use crate::tar::{Member, TarReader};
 use crate::{Entry, Kind, Options, SourceError};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -82,9 +84,26 @@ pub(crate) fn is_unpacked_archive(path: &Path) -> bool {
         return false;
     };
     let files = |image: SavedImage| image.layers.into_iter().flatten().chain([image.config]);
-    let mut files = images.into_iter().flat_map(files).peekable();
-    files.peek().is_some() && files.all(|file| path.join(file).is_file())
+    let files: Vec<String> = images.into_iter().flat_map(files).collect();
+    !files.is_empty()
+        && files.iter().all(|file| path.join(file).is_file())
+        && has_no_other_names(path, &files)
 }
+
+/// Whether a directory has no names but those that an image with these files has.
+fn has_no_other_names(path: &Path, files: &[String]) -> bool {
+    let is_known = |name: &OsStr| {
+        let mut tops = files.iter().filter_map(|file| Path::new(file).iter().next());
+        is_digest(name.as_bytes())
+            || KNOWN.iter().any(|known| name == *known)
+            || tops.any(|top| top == name)
+    };
+    let Ok(mut entries) = std::fs::read_dir(path) else { return false };
+    entries.all(|entry| entry.is_ok_and(|entry| is_known(&entry.file_name())))
+}
+
+/// Names beside the files of an image.
+const KNOWN: [&str; 5] = ["manifest.json", "repositories", "oci-layout", "index.json", "blobs"];
 
 /// What the names of an archive say of its form.
 #[derive(Default)]
