@@ -77,6 +77,7 @@ mod write_back;
 mod write_back_end;
 
 pub use crate::read_ahead::ReadPattern;
+pub use buffered_write::WriteTerms;
 pub use edit::{CloneRange, Size};
 pub use open::OpenFile;
 pub use read::{data_ranges, read_link};
