@@ -108,7 +108,7 @@ impl FileSystem {
     ) -> Result<(), Error> {
         let (volume, now) = (self.volume(), change.changed.unwrap_or_else(|| self.now()));
         if let Some((file, size)) = file.zip(change.size) {
-            ops::expect_mutable(&file.inode().read(), true)?;
+            file.inode().read().expect_mutable(true)?;
             file.truncate(size, (size != file.size()).then_some(now))?;
         }
         let hints = change.hints();

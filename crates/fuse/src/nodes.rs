@@ -11,7 +11,7 @@
 use parking_lot::RwLock;
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use undercroft_fs::{Error, File, FileSystem, InodeNumber};
 
 /// Parts of the table, so that threads seldom meet.
@@ -26,25 +26,37 @@ pub(crate) struct Opening {
     /// The file.
     pub(crate) file: File,
     was_used: AtomicBool,
-    is_written: AtomicBool,
+    /// [`STORED`], [`STORING`] or [`WRITTEN`].
+    data: AtomicU8,
 }
+
+/// All that was written through an opening is durable.
+const STORED: u8 = 0;
+/// It is on its way.
+const STORING: u8 = 1;
+/// Some of it is in memory, or lost, and the one who wrote it was not told.
+const WRITTEN: u8 = 2;
 
 impl Opening {
     fn new(file: File) -> Self {
-        Self { file, was_used: AtomicBool::new(true), is_written: AtomicBool::new(false) }
+        Self { file, was_used: AtomicBool::new(true), data: AtomicU8::new(STORED) }
     }
 
     /// Data was written through it, which may be lost later: it is not let go before that is known.
     pub(crate) fn note_write(&self) {
         // Mostly it is set; then its cache line is only read.
-        if !self.is_written.load(Ordering::Relaxed) {
-            self.is_written.store(true, Ordering::Relaxed);
+        if self.data.load(Ordering::Relaxed) != WRITTEN {
+            self.data.store(WRITTEN, Ordering::Relaxed);
         }
     }
 
-    /// Whether data was written through it.
-    pub(crate) fn is_written(&self) -> bool {
-        self.is_written.load(Ordering::Relaxed)
+    /// What was written through it is being stored; [`Nodes::note_stored`] says how that ended.
+    pub(crate) fn note_storing(&self) {
+        self.data.store(STORING, Ordering::Relaxed);
+    }
+
+    fn is_stored(&self) -> bool {
+        self.data.load(Ordering::Relaxed) == STORED
     }
 
     fn note_use(&self) {
@@ -61,8 +73,6 @@ struct Node {
     opening: Option<Arc<Opening>>,
     /// It has no name: it is open until it is forgotten.
     is_nameless: bool,
-    /// Data of it was lost, and no one was told yet.
-    has_loss: bool,
 }
 
 #[derive(Debug, Default)]
@@ -191,32 +201,29 @@ impl Nodes {
         self.shard(number).read().nodes.get(&number).is_some_and(|node| node.is_nameless)
     }
 
-    /// Data of a file is lost; the next to ask is told.
-    pub(crate) fn note_loss(&self, number: InodeNumber) {
-        if let Some(node) = self.shard(number).write().nodes.get_mut(&number) {
-            node.has_loss = true;
-        }
+    /// The data that was being stored is durable, or not.
+    pub(crate) fn note_stored(&self, number: InodeNumber, is_durable: bool) {
+        let shard = self.shard(number).read();
+        let Some(opening) = shard.nodes.get(&number).and_then(|node| node.opening.as_ref()) else {
+            return;
+        };
+        let now = if is_durable { STORED } else { WRITTEN };
+        // Unless more was written.
+        let relaxed = Ordering::Relaxed;
+        let _ = opening.data.compare_exchange(STORING, now, relaxed, relaxed);
     }
 
-    /// Whether data of a file was lost since this was asked last.
-    pub(crate) fn take_loss(&self, number: InodeNumber) -> bool {
-        if !self.shard(number).read().nodes.get(&number).is_some_and(|node| node.has_loss) {
-            return false;
-        }
-        let mut shard = self.shard(number).write();
-        shard.nodes.get_mut(&number).is_some_and(|node| std::mem::take(&mut node.has_loss))
-    }
-
-    /// Takes the openings out of the table that were not used since the last time.
-    pub(crate) fn idle(&self) -> Vec<Arc<Opening>> {
-        let mut idle = Vec::new();
+    /// Lets go of the openings that were not used since the last time; returns those of them that stay,
+    /// since data was written through them.
+    pub(crate) fn let_go(&self) -> Vec<Arc<Opening>> {
+        let (mut idle, mut written) = (Vec::new(), Vec::new());
         for shard in &self.shards {
             // Most have none.
             if !shard.read().open.is_empty() {
-                shard.write().let_go(&mut idle, |_| true);
+                shard.write().let_go(&mut idle, |opening| written.push(Arc::clone(opening)));
             }
         }
-        idle
+        written
     }
 
     /// Takes all openings out of the table.
@@ -247,19 +254,22 @@ impl Shard {
     /// costs each opening little. Those through which data was written wait for the keeper.
     fn make_room(&mut self, idle: &mut Vec<Arc<Opening>>) {
         if self.open.len() >= SHARD_OPENINGS.max(2 * self.left) {
-            self.let_go(idle, |opening| !opening.is_written());
+            self.let_go(idle, |_| ());
         }
     }
 
-    fn let_go(&mut self, idle: &mut Vec<Arc<Opening>>, may_go: impl Fn(&Opening) -> bool) {
+    /// Takes openings out that were not used since the last time; calls `written` for those of them that
+    /// have to stay.
+    fn let_go(&mut self, idle: &mut Vec<Arc<Opening>>, mut written: impl FnMut(&Arc<Opening>)) {
         let nodes = &mut self.nodes;
         self.open.retain(|number| {
             let Some(node) = nodes.get_mut(number) else { return false };
             let Some(opening) = &node.opening else { return false };
-            if node.is_nameless
-                || !may_go(opening)
-                || opening.was_used.swap(false, Ordering::Relaxed)
-            {
+            if node.is_nameless || opening.was_used.swap(false, Ordering::Relaxed) {
+                return true;
+            }
+            if !opening.is_stored() {
+                written(opening);
                 return true;
             }
             idle.extend(node.opening.take());
@@ -320,10 +330,10 @@ mod tests {
         });
         fs.nodes().unlink(fs.root(), b"nameless").unwrap();
         nodes.hold_nameless(&nodes.open(&fs, nameless).unwrap());
-        assert!(nodes.idle().is_empty(), "all were used");
+        assert!(nodes.let_go().is_empty() && nodes.openings() == 3, "all were used");
         drop(nodes.open(&fs, used).unwrap());
-        let gone: Vec<_> = nodes.idle().iter().map(|opening| opening.file.number()).collect();
-        assert_eq!(gone, [idle]);
+        nodes.let_go();
+        assert!(nodes.shard(idle).read().nodes[&idle].opening.is_none());
         assert!(nodes.is_nameless(nameless) && nodes.openings() == 2);
         // It is opened again when it is used.
         nodes.open(&fs, idle).unwrap();
@@ -331,13 +341,26 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_is_told_once() {
+    fn a_file_that_was_written_stays_until_that_is_stored() {
         let fs = volume();
         let nodes = Nodes::new(fs.root());
-        let number = create(&fs, "file").number();
-        nodes.remember(number);
-        assert!(!nodes.take_loss(number));
-        nodes.note_loss(number);
-        assert!(nodes.take_loss(number) && !nodes.take_loss(number));
+        let file = create(&fs, "file");
+        let number = file.number();
+        nodes.remember_open(file);
+        nodes.let_go();
+        let written = || nodes.let_go().len();
+        nodes.open(&fs, number).unwrap().note_write();
+        assert_eq!(written(), 0, "it was used");
+        let opening = nodes.let_go().pop().unwrap();
+        opening.note_storing();
+        nodes.note_stored(number, false);
+        assert_eq!(written(), 1, "it is not stored");
+        opening.note_storing();
+        opening.note_write();
+        nodes.note_stored(number, true);
+        assert_eq!(written(), 1, "more was written");
+        opening.note_storing();
+        nodes.note_stored(number, true);
+        assert_eq!((written(), nodes.openings()), (0, 0));
     }
 }

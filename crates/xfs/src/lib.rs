@@ -127,7 +127,7 @@ pub mod frag;
 mod tree_ahead;
 
 pub use error::{Error, ErrorKind, TreeCorruption};
-pub use file::{OpenFile, ReadPattern, ReadTicket};
+pub use file::{OpenFile, ReadPattern, ReadTicket, WriteTerms};
 pub use log::SyncTicket;
 pub use trans::Transaction;
 pub use tree_ahead::{TreeAhead, WalkOrder};

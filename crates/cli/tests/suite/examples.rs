@@ -140,8 +140,10 @@ fn examples(help: &str) -> Vec<String> {
     found
 }
 
-/// Files that examples speak of.
-fn prepare(directory: &Path) {
+/// Files that examples speak of, and a volume of some of them beside: made once, and copied for each
+/// command.
+fn prepare(home: &Path) {
+    let directory = &home.join("files");
     for path in [
         "bin",
         "mnt",
@@ -177,14 +179,27 @@ fn prepare(directory: &Path) {
     works(
         directory,
         "undercroft describe --format mtree --output root.mtree rootfs; \
-         undercroft describe --format composefs --output root.dump rootfs",
+         undercroft describe --format composefs --output root.dump rootfs; \
+         undercroft build --size 64M rootfs/ ../volume.img",
     );
 }
 
-/// Makes a volume under a name that examples call it by; where they speak of its second partition,
-/// it is that of a disk.
-fn volume(directory: &Path, name: &str, examples: &[String]) {
-    works(directory, &format!("undercroft build --force --size 64M rootfs/ {name}"));
+/// Copies the files, and the volume under each name that examples call it by.
+fn copy(home: &Path, directory: &Path, volumes: &[&str], examples: &[String]) {
+    works(directory, &format!("cp -a {}/files/. .", home.display()));
+    for name in volumes {
+        if name.contains('(') {
+            // A description of devices.
+            works(directory, &format!("undercroft build --size 64M rootfs/ {name}"));
+        } else {
+            works(directory, &format!("cp --sparse=always {}/volume.img {name}", home.display()));
+            partition(directory, name, examples);
+        }
+    }
+}
+
+/// Where examples speak of the second partition of a volume, it becomes that of a disk.
+fn partition(directory: &Path, name: &str, examples: &[String]) {
     let option = format!("--partition 2 {name} ");
     if !examples.iter().any(|example| format!("{example} ").contains(&option)) {
         return;
@@ -208,6 +223,8 @@ fn volume(directory: &Path, name: &str, examples: &[String]) {
 fn examples_of_the_help_work() {
     let mut not_met = ELSEWHERE.to_vec();
     let mut volumes_of_others = VOLUMES.to_vec();
+    let home = tempfile::tempdir().unwrap();
+    prepare(home.path());
     for command in commands() {
         let help = help(&command);
         let examples = examples(&help);
@@ -223,10 +240,7 @@ fn examples_of_the_help_work() {
             .map_or(usual_volumes(&command), |(_, volumes)| volumes);
         volumes_of_others.retain(|(of, _)| *of != command);
         let directory = tempfile::tempdir().unwrap();
-        prepare(directory.path());
-        for name in volumes {
-            volume(directory.path(), name, &examples);
-        }
+        copy(home.path(), directory.path(), volumes, &examples);
         for example in &examples {
             if ELSEWHERE.contains(&&example[..]) {
                 not_met.retain(|known| known != example);

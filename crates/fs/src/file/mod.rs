@@ -15,9 +15,8 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 use undercroft_block::Buffer;
-use undercroft_xfs::format::InodeFlags;
 use undercroft_xfs::units::InodeNumber;
-use undercroft_xfs::{Error, OpenFile, SyncTicket, ops};
+use undercroft_xfs::{Error, OpenFile, SyncTicket, WriteTerms};
 
 /// One opening of a file, of any kind; what reads or changes data is for regular files. Shared by
 /// reference between threads.
@@ -125,8 +124,7 @@ impl File {
     /// The file would be larger than the format allows; it is no regular file; its flags forbid it;
     /// no space; the volume is read-only.
     pub fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
-        self.expect_writable(offset)?;
-        self.open.write(offset, bytes, self.file_system.data_time())
+        self.open.write(offset, bytes, self.terms())
     }
 
     /// As [`write_at`](Self::write_at), of the bytes of `memory` in `range`, which are not copied as long
@@ -140,8 +138,7 @@ impl File {
         memory: &Arc<Vec<u8>>,
         range: Range<usize>,
     ) -> Result<(), Error> {
-        self.expect_writable(offset)?;
-        self.open.write_shared(offset, memory, range, self.file_system.data_time())
+        self.open.write_shared(offset, memory, range, self.terms())
     }
 
     /// Writes `bytes` at the end of the file, behind what others append meanwhile; returns where
@@ -150,8 +147,7 @@ impl File {
     /// # Errors
     /// As [`write_at`](Self::write_at).
     pub fn append(&self, bytes: &[u8]) -> Result<u64, Error> {
-        ops::expect_mutable(&self.open.inode().read(), false)?;
-        self.open.append(bytes, self.file_system.data_time())
+        self.open.append(bytes, self.terms())
     }
 
     /// Gives the file this size: data behind it is freed, new bytes read as zeros.
@@ -191,6 +187,18 @@ impl File {
         self.open.fdatasync()
     }
 
+    /// As [`fdatasync`](Self::fdatasync), for a server that keeps the file open for others: losses
+    /// of before stay, for the one who asks next.
+    pub fn store_data(&self) -> SyncTicket {
+        self.open.store_data()
+    }
+
+    /// Whether data of the file was lost that the next [`fsync`](Self::fsync) tells of.
+    #[must_use]
+    pub fn has_untold_loss(&self) -> bool {
+        self.open.has_untold_loss()
+    }
+
     /// As [`fsync`](Self::fsync), and waits.
     ///
     /// # Errors
@@ -217,13 +225,12 @@ impl File {
 
     /// Refuses a change of the content that is no growth, if the flags of the file forbid it.
     fn expect_changeable(&self) -> Result<(), Error> {
-        ops::expect_mutable(&self.open.inode().read(), true)
+        self.open.inode().read().expect_mutable(true)
     }
 
-    fn expect_writable(&self, offset: u64) -> Result<(), Error> {
-        let state = self.open.inode().read();
-        let grows = state.core.flags.contains(InodeFlags::APPEND) && offset >= state.core.size;
-        ops::expect_mutable(&state, !grows)
+    /// The terms of its writes.
+    fn terms(&self) -> WriteTerms {
+        WriteTerms { now: self.file_system.data_time(), heeds_flags: true }
     }
 }
 

@@ -4,10 +4,10 @@
 
 mod attributes;
 mod capabilities;
-mod held_back;
 mod kernel;
 mod replies;
 mod session;
+mod writeback_cache;
 
 pub(crate) use session::{Ends, start};
 
@@ -24,7 +24,6 @@ use fuser::{
     ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen,
     ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
-use held_back::HeldBack;
 use replies::{answer, send_sized};
 use std::cell::Cell;
 use std::ffi::OsStr;
@@ -35,6 +34,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use undercroft_block::Buffer;
 use undercroft_fs::{AccessTimes, Existing, InodeNumber, Owner};
+use writeback_cache::WritebackCache;
 
 const EXCLUSIVE: i32 = rustix::fs::OFlags::EXCL.bits() as i32;
 /// `O_SYNC` contains it.
@@ -69,7 +69,7 @@ pub(crate) struct Translator {
     server: Arc<Server>,
     root: InodeNumber,
     /// Asks for what the kernel holds back, if it may.
-    held_back: Option<HeldBack>,
+    writeback_cache: Option<WritebackCache>,
     /// Changes of names are durable before they are answered.
     syncs_names: bool,
     /// Which reads that the kernel's cache would answer set times of access. If some do, it is told of each
@@ -80,12 +80,12 @@ pub(crate) struct Translator {
 impl Translator {
     pub(crate) fn new(server: Arc<Server>, settings: &Settings) -> io::Result<Self> {
         let root = server.fs.root();
-        let held_back =
-            if settings.holds_data_back() { Some(HeldBack::start(&server)?) } else { None };
+        let writeback_cache =
+            if settings.holds_data_back() { Some(WritebackCache::start(&server)?) } else { None };
         let syncs_names = settings.synchronous || settings.synchronous_names;
         let is_exact = settings.exact_access_times && !settings.read_only;
         let access_times = if is_exact { settings.access_times } else { AccessTimes::Never };
-        Ok(Self { server, root, held_back, syncs_names, access_times })
+        Ok(Self { server, root, writeback_cache, syncs_names, access_times })
     }
 
     fn hears_openings(&self) -> bool {
@@ -118,7 +118,7 @@ fn caller(request: &Request) -> Caller {
 
 impl Filesystem for Translator {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        capabilities::negotiate(config, self.held_back.is_some(), self.access_times);
+        capabilities::negotiate(config, self.writeback_cache.is_some(), self.access_times);
         Ok(())
     }
 
@@ -320,9 +320,9 @@ impl Filesystem for Translator {
         let number = self.number(ino);
         if let Err(failure) = self.server.write(number, &write, caller(request)) {
             reply.error(self.errno(&failure));
-            if let (Some(held_back), false) = (&self.held_back, write.is_direct) {
+            if let (Some(writeback_cache), false) = (&self.writeback_cache, write.is_direct) {
                 // What the kernel still has of it is not in the file.
-                held_back.drop_data(number, offset..offset.saturating_add(len.into()));
+                writeback_cache.drop_data(number, offset..offset.saturating_add(len.into()));
             }
             return;
         }
@@ -496,11 +496,11 @@ impl Filesystem for Translator {
     ) {
         let _under_way = self.server.counters.begin();
         let number = self.number(ino);
-        if let Some(held_back) = &self.held_back
+        if let Some(writeback_cache) = &self.writeback_cache
             && Server::is_control_of_data(command)
         {
             let bytes = bytes.to_vec();
-            return held_back.run_with_data(number, move |server| {
+            return writeback_cache.run_with_data(number, move |server| {
                 match server.control(number, command, &bytes) {
                     Ok(bytes) => reply.ioctl(0, &bytes),
                     Err(failure) => reply.error(errno(server.failures.number(&failure))),
@@ -545,8 +545,8 @@ impl Filesystem for Translator {
             _ => return reply.error(Errno::EINVAL),
         };
         let Ok(offset) = u64::try_from(offset) else { return reply.error(Errno::ENXIO) };
-        if let Some(held_back) = &self.held_back {
-            return held_back.seek(self.number(ino), offset, what, reply);
+        if let Some(writeback_cache) = &self.writeback_cache {
+            return writeback_cache.seek(self.number(ino), offset, what, reply);
         }
         answer!(self, reply, self.server.seek(self.number(ino), offset, what), found => {
             // Files have less than 2^63 bytes.

@@ -112,9 +112,6 @@ impl Server {
         if !self.fs.is_writable() {
             return done(Ok(()));
         }
-        if self.nodes.take_loss(number) {
-            return done(Err(Errno::IO.into()));
-        }
         let opening = match self.nodes.open(&self.fs, number) {
             Ok(opening) => opening,
             Err(error) => return done(Err(error.into())),

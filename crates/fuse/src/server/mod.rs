@@ -145,20 +145,19 @@ impl Server {
         }
     }
 
-    /// Lets go of files that were idle. What was written through them is made durable first, so that
-    /// a loss is known and the next fsync is told.
+    /// Lets go of files that were idle. What was written through them is made durable first. One that
+    /// lost data stays open, until an fsync was told.
     pub(crate) fn let_go(self: &Arc<Self>) {
-        for opening in self.nodes.idle() {
-            if !opening.is_written() {
+        for opening in self.nodes.let_go() {
+            if opening.file.has_untold_loss() {
                 continue;
             }
-            let server = Arc::clone(self);
-            let number = opening.file.number();
-            let ticket = opening.file.fdatasync();
-            ticket.on_complete(move |answer| {
+            opening.note_storing();
+            let (server, number) = (Arc::clone(self), opening.file.number());
+            opening.file.store_data().on_complete(move |answer| {
+                server.nodes.note_stored(number, answer.is_ok());
                 if let Err(error @ Error::NotWritten { .. }) = answer {
                     server.failures.note(&error);
-                    server.nodes.note_loss(number);
                 }
             });
         }

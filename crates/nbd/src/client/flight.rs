@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use undercroft_block::{Failure, Operation, Request, SECTOR_SIZE};
 
 use super::export_limits::ExportLimits;
-use super::turn::passage::Passage;
+use super::turn::connection_use::ConnectionUse;
 use super::turn::waiter::{Ended, Waiter};
 use super::unflushed::buffer_cache::BufferCache;
 use super::unflushed::copied_bytes::CopiedBytes;
@@ -22,7 +22,7 @@ pub(crate) struct Flight {
     /// Where its end is waited for.
     waiter: Option<Arc<Waiter>>,
     /// The connection that it uses.
-    passage: Passage,
+    connection_use: ConnectionUse,
     command: Command,
     offset: u64,
     /// Bytes of the range.
@@ -67,7 +67,7 @@ impl Flight {
     /// needed until it is flushed, and by then its memory belongs to its submitter again.
     pub(crate) fn plan(
         request: Request,
-        passage: Passage,
+        connection_use: ConnectionUse,
         waiter: &Arc<Waiter>,
         limits: &ExportLimits,
         buffers: &BufferCache,
@@ -79,7 +79,7 @@ impl Flight {
         let mut flight = Self {
             request: None,
             waiter: Some(Arc::clone(waiter)),
-            passage,
+            connection_use,
             command: Command::Flush,
             offset,
             length,
@@ -119,11 +119,11 @@ impl Flight {
     }
 
     /// A flush that no request asks for.
-    pub(crate) fn own_flush(passage: Passage) -> Self {
+    pub(crate) fn own_flush(connection_use: ConnectionUse) -> Self {
         Self {
             request: None,
             waiter: None,
-            passage,
+            connection_use,
             command: Command::Flush,
             offset: 0,
             length: 0,
@@ -140,7 +140,7 @@ impl Flight {
 
     /// The number of the connection that it uses.
     pub(crate) fn connection(&self) -> usize {
-        self.passage.index()
+        self.connection_use.index()
     }
 
     pub(crate) fn is_read(&self) -> bool {

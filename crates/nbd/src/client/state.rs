@@ -26,7 +26,7 @@ use super::options::ClientOptions;
 use super::session::handshake::Dialer;
 use super::session::link::Link;
 use super::turn::ReceiverTurn;
-use super::turn::passage::Passage;
+use super::turn::connection_use::ConnectionUse;
 use super::turn::receiver::Receiving;
 use super::turn::waiter::{Ended, Waiter};
 use super::unflushed::UnflushedWrites;
@@ -226,14 +226,14 @@ impl Shared {
             self.zeroes.forget(offset, length);
         }
         let index = self.roomy(connection);
-        let passage = self.passage(index, index != connection);
-        Flight::plan(request, passage, waiter, &self.limits, &self.buffers)
+        let connection_use = self.connection_use(index, index != connection);
+        Flight::plan(request, connection_use, waiter, &self.limits, &self.buffers)
     }
 
     /// The use of the connection `index`.
-    fn passage(&self, index: usize, is_expected: bool) -> Passage {
-        let way = Arc::clone(&self.turns[index]);
-        Passage::new(way, index, is_expected)
+    fn connection_use(&self, index: usize, is_expected: bool) -> ConnectionUse {
+        let turn = Arc::clone(&self.turns[index]);
+        ConnectionUse::new(turn, index, is_expected)
     }
 
     /// Takes the flight of `cookie`, an answer to which came in the session `epoch`; none if there is
@@ -340,7 +340,7 @@ impl Shared {
         if state.own_flush.is_due(kept, self.options.unflushed, || since.elapsed()) {
             state.own_flush.sent();
             // No thread waits for its answer, and those whose writes are withheld may wait elsewhere.
-            self.send(state, Flight::own_flush(self.passage(connection, true)));
+            self.send(state, Flight::own_flush(self.connection_use(connection, true)));
         }
     }
 

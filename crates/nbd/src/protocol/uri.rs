@@ -59,7 +59,7 @@ pub enum UriError {
         "{0}: this way to a server is not known; put a socket of this machine before it (socat \
          UNIX-LISTEN:PATH,fork ...), and write nbd+unix:///EXPORT?socket=PATH"
     )]
-    Way(String),
+    Transport(String),
     /// The name of an export is longer than the protocol permits.
     #[error("the name of an export has {0} bytes; NBD has names of 4096 at most")]
     Name(usize),
@@ -253,7 +253,7 @@ fn other_form(text: &str) -> UriError {
     if let Some((scheme, _)) = text.split_once("://")
         && scheme.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("nbd"))
     {
-        return UriError::Way(format!("{scheme}://"));
+        return UriError::Transport(format!("{scheme}://"));
     }
     let Some(old) = text.strip_prefix("nbd:") else { return UriError::Scheme };
     let (place, export) = old.split_once(":exportname=").unwrap_or((old, ""));

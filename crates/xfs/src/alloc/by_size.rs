@@ -34,7 +34,7 @@ pub(super) fn find(
             }
             next = cursor.next(&mut AgTree::<Cntbt>::new(trans, group))?;
         }
-        // All of them are long enough, so it is only that they are busy, or behind a bar.
+        // All of them are long enough, so it is only that they are busy, or behind a limit.
         if search.saw_busy {
             return Ok(Found::OnlyBusy);
         }

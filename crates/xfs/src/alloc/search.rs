@@ -166,7 +166,7 @@ impl<'r> Search<'r> {
         let Request { min_len, alignment, .. } = *self.request;
         let mut part = record;
         if !group.busy.is_empty() {
-            part = group.busy.in_front_of_bar(record);
+            part = group.busy.in_front_of_limit(record);
             if self.request.busy != BusyBlocks::Take {
                 let open = part;
                 part = group.busy.trim(open, min_len, self.max_len);

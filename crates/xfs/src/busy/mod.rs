@@ -46,12 +46,12 @@ struct Busy {
 pub struct BusyExtents {
     /// By first block.
     extents: Mutex<BTreeMap<u32, Busy>>,
-    /// Number of extents, and one for a bar, readable without the lock: mostly there are none.
+    /// Number of extents, and one for a limit, readable without the lock: mostly there are none.
     count: AtomicUsize,
     /// The greatest block number less the first block that is never given out; 0 without any.
-    barred: AtomicU32,
+    limit: AtomicU32,
     /// Free blocks from there on.
-    free_behind_bar: AtomicU32,
+    free_behind_limit: AtomicU32,
     /// Grows with every removal.
     generation: AtomicU64,
     /// Blocks that are not free, and wait all the same.
@@ -174,38 +174,37 @@ impl BusyExtents {
     }
 
     fn counted(&self, extents: &BTreeMap<u32, Busy>) {
-        let bar = usize::from(self.barred.load(Ordering::Acquire) > 0);
-        self.count.store(extents.len() + bar, Ordering::Release);
+        let limit = usize::from(self.limit.load(Ordering::Acquire) > 0);
+        self.count.store(extents.len() + limit, Ordering::Release);
     }
 
-    /// Bars the blocks from `start` on, of which `free` are free: they are never given out again,
-    /// whatever they hold. A group without a bar pays nothing for this, as its searches look here only
-    /// where something is busy.
-    pub(crate) fn bar(&self, start: AgBlock, free: u32) {
+    /// Gives no block out again from `start` on, of which `free` are free, whatever they hold. A group
+    /// without a limit pays nothing for this, as its searches look here only where something is busy.
+    pub(crate) fn limit(&self, start: AgBlock, free: u32) {
         let extents = self.extents.lock();
-        self.barred.store(u32::MAX - start.0, Ordering::Release);
-        self.free_behind_bar.store(free, Ordering::Release);
+        self.limit.store(u32::MAX - start.0, Ordering::Release);
+        self.free_behind_limit.store(free, Ordering::Release);
         self.counted(&extents);
     }
 
-    /// The part of a free extent in front of the bar. Its length may be 0.
-    pub(crate) fn in_front_of_bar(&self, free: AllocRecord) -> AllocRecord {
-        let end = u32::MAX - self.barred.load(Ordering::Acquire);
+    /// The part of a free extent in front of the limit. Its length may be 0.
+    pub(crate) fn in_front_of_limit(&self, free: AllocRecord) -> AllocRecord {
+        let end = u32::MAX - self.limit.load(Ordering::Acquire);
         AllocRecord { len: free.len.min(end.saturating_sub(free.start.0)), ..free }
     }
 
     /// Free blocks that the group counts and never gives out.
     #[inline]
-    pub(crate) fn free_behind_bar(&self) -> u32 {
-        self.free_behind_bar.load(Ordering::Acquire)
+    pub(crate) fn free_behind_limit(&self) -> u32 {
+        self.free_behind_limit.load(Ordering::Acquire)
     }
 
-    /// Counts blocks that became free, where they lie behind the bar.
+    /// Counts blocks that became free, where they lie behind the limit.
     #[inline]
     pub(crate) fn became_free(&self, freed: AllocRecord) {
-        if self.barred.load(Ordering::Acquire) > 0 {
-            let behind = freed.len - self.in_front_of_bar(freed).len;
-            self.free_behind_bar.fetch_add(behind, Ordering::AcqRel);
+        if self.limit.load(Ordering::Acquire) > 0 {
+            let behind = freed.len - self.in_front_of_limit(freed).len;
+            self.free_behind_limit.fetch_add(behind, Ordering::AcqRel);
         }
     }
 

@@ -5,7 +5,7 @@
 //! (docs/decisions/locks.md#order-of-locks). The inner lock is therefore never contended except by
 //! write-back.
 
-use super::opened::{Opened, expect_closed};
+use super::open_buffers::{OpenBuffer, expect_closed};
 use crate::address::BufferAddress;
 use crate::bytes::{Changes, EditBytes, put_be32};
 use crate::format::{BufferKind, NEXT_UNLINKED_OFFSET};
@@ -146,7 +146,7 @@ impl MetaBuffer {
     #[must_use]
     #[inline]
     pub fn read(&self) -> ReadGuard<'_> {
-        let opened = Opened::new(self);
+        let opened = OpenBuffer::new(self);
         ReadGuard { content: self.content.read(), _opened: opened }
     }
 
@@ -219,7 +219,7 @@ impl fmt::Debug for MetaBuffer {
 #[derive(Debug)]
 pub struct ReadGuard<'a> {
     content: RwLockReadGuard<'a, Content>,
-    _opened: Opened,
+    _opened: OpenBuffer,
 }
 
 impl ReadGuard<'_> {

@@ -9,22 +9,22 @@
 
 mod attempt;
 mod buffer;
-mod in_place;
-mod opened;
+mod last_used;
+mod open_buffers;
 mod prefetch;
-mod recent;
 mod shard;
 mod sweep;
 mod sweep_schedule;
 mod table;
 mod verify;
 mod write_back;
+mod written_buffer;
 
 pub(crate) use crate::address::BufferAddress;
 pub(crate) use attempt::{Attempts, wait_from_here};
 pub(crate) use buffer::Content;
 pub(crate) use buffer::{BufferRef, EditGuard, MetaBuffer, ReadGuard};
-pub(crate) use in_place::InPlace;
-pub(crate) use recent::Recent;
+pub(crate) use last_used::LastUsed;
 pub(crate) use table::Cache;
 pub(crate) use verify::{stamp, verify_content as verify_buffer};
+pub(crate) use written_buffer::WrittenBuffer;

@@ -1,9 +1,9 @@
 //! Write-back of dirty buffers: verified, stamped, sorted, in large writes.
 
 use super::buffer::{BufferRef, Content};
-use super::in_place::InPlace;
 use super::table::Cache;
 use super::verify::{stamp, verify_content};
+use super::written_buffer::WrittenBuffer;
 use crate::error::Error;
 use parking_lot::RwLockWriteGuard;
 use std::ops::Range;
@@ -178,7 +178,7 @@ impl Cache {
         mut due: Vec<BufferRef>,
         durable: u64,
         writes: &Batch,
-    ) -> Result<Vec<InPlace>, Error> {
+    ) -> Result<Vec<WrittenBuffer>, Error> {
         due.sort_unstable_by_key(|buffer| buffer.sector());
         let plug = Plug::new(&self.device);
         let mut image = Image::default();
@@ -196,7 +196,7 @@ impl Cache {
             content.log.in_flight.merge(&changes);
             content.log.writing = true;
             self.copy(&buffer, content, &mut image)?;
-            written.push(InPlace { buffer, tail });
+            written.push(WrittenBuffer { buffer, tail });
         }
         image.submit(&plug, writes);
         Ok(written)

@@ -8,8 +8,7 @@ use super::space::with_gathered;
 use crate::bmap;
 use crate::error::Error;
 use crate::format::{InodeFlags2, Timestamp};
-use crate::inode::file_key;
-use crate::inode::{DirtyData, ForkKind, InodeState};
+use crate::inode::{DirtyData, ForkKind, InodeState, file_key};
 use crate::space::Reservation;
 use crate::units::FileBlock;
 use crate::volume::Volume;
@@ -25,10 +24,9 @@ const ZEROES_MAX: u64 = 1 << 20;
 const SMALL_WRITE: usize = 64 << 10;
 
 impl OpenFile {
-    /// Writes `bytes` at `offset`, in memory, at the time `now`; without one the times of the file
-    /// stay. The file grows if it ends before.
-    /// It is part of the file at once: readers see it. It is durable when a ticket says so. Waits
-    /// while too much is dirty.
+    /// Writes `bytes` at `offset`, in memory. The file grows if it ends before. It is part of the
+    /// file at once: readers see it. It is durable when a ticket says so. Waits while too much is
+    /// dirty.
     ///
     /// On a volume that is filled without a journal, it is written past memory.
     ///
@@ -39,9 +37,9 @@ impl OpenFile {
         &self,
         offset: u64,
         bytes: &[u8],
-        now: impl Into<Option<Timestamp>>,
+        terms: impl Into<WriteTerms>,
     ) -> Result<(), Error> {
-        self.write_bytes(Place::At(offset), Bytes::Slice(bytes), now.into()).map(drop)
+        self.write_bytes(Place::At(offset), Bytes::Slice(bytes), terms.into()).map(drop)
     }
 
     /// As [`write`](Self::write), at the end of the file: behind what others append meanwhile.
@@ -49,8 +47,8 @@ impl OpenFile {
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    pub fn append(&self, bytes: &[u8], now: impl Into<Option<Timestamp>>) -> Result<u64, Error> {
-        self.write_bytes(Place::End, Bytes::Slice(bytes), now.into())
+    pub fn append(&self, bytes: &[u8], terms: impl Into<WriteTerms>) -> Result<u64, Error> {
+        self.write_bytes(Place::End, Bytes::Slice(bytes), terms.into())
     }
 
     /// As [`write`](Self::write), of the bytes of `memory` in `range`, which are not copied as long
@@ -63,32 +61,33 @@ impl OpenFile {
         offset: u64,
         memory: &Arc<Vec<u8>>,
         range: Range<usize>,
-        now: impl Into<Option<Timestamp>>,
+        terms: impl Into<WriteTerms>,
     ) -> Result<(), Error> {
         if memory.get(range.clone()).is_none() {
             let what = format!("the bytes {range:?} are not in the {} of the memory", memory.len());
             return Err(Error::Invalid(what));
         }
         let bytes = Bytes::Shared(Cow::Borrowed(memory), range);
-        self.write_bytes(Place::At(offset), bytes, now.into()).map(drop)
+        self.write_bytes(Place::At(offset), bytes, terms.into()).map(drop)
     }
 
     /// Returns where the bytes went.
-    fn write_bytes(
-        &self,
-        place: Place,
-        bytes: Bytes<'_>,
-        now: Option<Timestamp>,
-    ) -> Result<u64, Error> {
+    fn write_bytes(&self, place: Place, bytes: Bytes<'_>, terms: WriteTerms) -> Result<u64, Error> {
         let len = bytes.len() as u64;
         if len == 0 {
-            return Ok(place.offset(|| self.size()));
+            let state = self.inode.read();
+            let offset = place.offset(|| state.core.size);
+            return terms.check(&state, offset).map(|()| offset);
         }
         // Before anything is waited for.
         self.check_end(place.offset(|| 0), len)?;
         if !self.volume.is_live() {
             let (memory, range) = bytes.share(0..bytes.len());
-            let now = now.unwrap_or_else(|| self.inode.read().core.mtime);
+            let now = {
+                let state = self.inode.read();
+                terms.check(&state, place.offset(|| state.core.size))?;
+                terms.now.unwrap_or(state.core.mtime)
+            };
             return self.write_past_memory(place, &memory, range, now);
         }
         let volume = &*self.volume;
@@ -97,7 +96,7 @@ impl OpenFile {
         let permit = place.most_blocks(len, volume.geometry().block_size() as u64);
         volume.take_permit(permit)?;
         let bytes = bytes.copied_if_large();
-        let mut write = BufferedWrite { file: self, place, offset: 0, end: 0, bytes, now };
+        let mut write = BufferedWrite { file: self, place, offset: 0, end: 0, bytes, terms };
         let result = with_gathered(volume, || write.perform());
         // After the change of the lists: a writer that waits for a permit looks there when it
         // wakes.
@@ -138,10 +137,34 @@ impl Volume {
                         undercroft_block::flush_plugs();
                         self.files().budget.wait(returns);
                     }
-                    Err(failures) => return Err(super::dirty::first_error(failures)),
+                    Err(failures) => return Err(super::dirty_files::first_error(failures)),
                 },
             }
         }
+    }
+}
+
+/// The terms of a write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteTerms {
+    /// The times of the file become this; without it they stay.
+    pub now: Option<Timestamp>,
+    /// A file that is immutable is not written, and one that may only grow is written behind its end
+    /// alone.
+    pub heeds_flags: bool,
+}
+
+impl<T: Into<Option<Timestamp>>> From<T> for WriteTerms {
+    /// At this time, whatever the flags of the file are.
+    fn from(now: T) -> Self {
+        Self { now: now.into(), heeds_flags: false }
+    }
+}
+
+impl WriteTerms {
+    fn check(&self, inode: &InodeState, offset: u64) -> Result<(), Error> {
+        let appends = offset >= inode.core.size;
+        if self.heeds_flags { inode.expect_mutable(!appends) } else { Ok(()) }
     }
 }
 
@@ -218,8 +241,7 @@ struct BufferedWrite<'a> {
     offset: u64,
     end: u64,
     bytes: Bytes<'a>,
-    /// The times become this.
-    now: Option<Timestamp>,
+    terms: WriteTerms,
 }
 
 /// Content that consecutive blocks get, before it is there.
@@ -236,39 +258,54 @@ enum Planned {
 type Content = (u64, Arc<Vec<u8>>, Range<usize>);
 
 impl BufferedWrite<'_> {
-    /// Does the write; returns by how many bytes more the file is dirty, less if negative.
+    /// Does the write; returns by how many bytes more the file is dirty, less if negative. Its inode is
+    /// locked once, unless bytes of the device stay in a block.
     fn perform(&mut self) -> Result<i64, Error> {
         // As long as this is held, no other thread changes the file, or frees it.
         let _lock = self.file.locks.lock_data();
-        self.offset = self.place.offset(|| self.file.size());
+        let inode = &self.file.inode;
+        let mut state = inode.write();
+        self.offset = self.place.offset(|| state.core.size);
+        self.terms.check(&state, self.offset)?;
         self.end = self.file.check_end(self.offset, self.bytes.len() as u64)?;
-        let (planned, appends) = self.plan()?;
-        let mut reserved = self.reserve(&planned)?;
+        let (planned, appends) = self.plan(&state)?;
+        let mut reserved = self.reserve(&state, &planned)?;
         if appends && self.bytes.len() <= SMALL_WRITE {
             // Mostly to the end of the data that the last write made dirty.
             let append = |dirty: &mut DirtyData| dirty.append(self.offset, self.bytes.as_slice());
-            if let Some(more) = self.apply(&mut reserved, append) {
+            if let Some(more) = self.apply(&mut state, &mut reserved, append) {
                 return Ok(more);
             }
         }
-        let contents = planned.iter().map(|planned| self.content(planned));
-        let contents = contents.collect::<Result<SmallVec<[Content; 3]>, Error>>()?;
+        let contents = || planned.iter().map(|planned| self.content(planned)).collect();
+        let contents: Result<SmallVec<[Content; 3]>, Error> =
+            if planned.iter().any(|planned| matches!(planned, Planned::Partial { .. })) {
+                // A read looks at the inode, too, and others may while it waits for the device.
+                drop(state);
+                let contents = contents();
+                state = inode.write();
+                contents
+            } else {
+                contents()
+            };
+        let contents = contents?;
         let put = |dirty: &mut DirtyData| {
             for (block, memory, range) in contents {
                 dirty.put(block, &memory, range);
             }
             true
         };
-        Ok(self.apply(&mut reserved, put).unwrap_or(0))
+        Ok(self.apply(&mut state, &mut reserved, put).unwrap_or(0))
     }
 
     /// Makes the bytes part of the file if `put` can; returns by how many bytes more it is dirty.
     fn apply(
         &self,
+        state: &mut InodeState,
         reserved: &mut Reservation,
         put: impl FnOnce(&mut DirtyData) -> bool,
     ) -> Option<i64> {
-        let (volume, mut state) = (&*self.file.volume, self.file.inode.write());
+        let volume = &*self.file.volume;
         let (geometry, size) = (volume.geometry(), state.core.size);
         let dirty = state.memory.dirty.get_or_insert_with(|| {
             let budget = &volume.files().budget;
@@ -291,10 +328,10 @@ impl BufferedWrite<'_> {
         dirty.unstamped = true;
         state.memory.growth.is_open = true;
         state.core.size = state.core.size.max(self.end);
-        if let Some(now) = self.now {
+        if let Some(now) = self.terms.now {
             (state.core.mtime, state.core.ctime) = (now, now);
         }
-        volume.files().add_dirty(file_key(&state), &self.file.inode);
+        volume.files().add_dirty(file_key(state), &self.file.inode);
         Some(more)
     }
 
@@ -304,13 +341,12 @@ impl BufferedWrite<'_> {
 
     /// The new content of the blocks that the write touches, and whether it reaches the end of the
     /// file.
-    fn plan(&self) -> Result<(SmallVec<[Planned; 3]>, bool), Error> {
-        let state = self.file.inode.read();
-        check_kind(&self.file.volume, &state)?;
+    fn plan(&self, state: &InodeState) -> Result<(SmallVec<[Planned; 3]>, bool), Error> {
+        check_kind(&self.file.volume, state)?;
         let (unit, size) = (self.unit(), state.core.size);
         let mut planned = SmallVec::new();
         if self.offset > size {
-            self.clear_gap(&state, size, &mut planned)?;
+            self.clear_gap(state, size, &mut planned)?;
         }
         let (mut at, mut from) = (self.offset, 0);
         if at % unit != 0 {
@@ -389,13 +425,13 @@ impl BufferedWrite<'_> {
     }
 
     /// Sets aside the space that the blocks will need.
-    fn reserve(&self, planned: &[Planned]) -> Result<Reservation, Error> {
-        let (volume, state) = (&*self.file.volume, self.file.inode.read());
+    fn reserve(&self, state: &InodeState, planned: &[Planned]) -> Result<Reservation, Error> {
+        let volume = &*self.file.volume;
         let mut needed = match &state.memory.dirty {
             Some(_) => 0,
             None => u64::from(volume.heights().bmap_data),
         };
-        let extents = bmap::extents(volume, &state, ForkKind::Data)?;
+        let extents = bmap::extents(volume, state, ForkKind::Data)?;
         let may_share = state.core.flags2.contains(InodeFlags2::REFLINK);
         for planned in planned {
             let blocks = planned.blocks(self.unit());
@@ -418,7 +454,6 @@ impl BufferedWrite<'_> {
                 }
             }
         }
-        drop(state);
         volume.reserve_ahead(needed)
     }
 }

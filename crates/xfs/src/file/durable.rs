@@ -44,13 +44,29 @@ impl OpenFile {
         self.write_back_and_wait(SyncScope::Data)
     }
 
+    /// As [`fdatasync`](Self::fdatasync), for a server that keeps the file open for others: losses
+    /// of before stay, for the one who asks next ([`has_untold_loss`](Self::has_untold_loss)).
+    pub fn store_data(&self) -> SyncTicket {
+        self.store(SyncScope::Data)
+    }
+
+    /// Whether data of the file was lost that the next [`fsync`](Self::fsync) of this opening tells of.
+    #[must_use]
+    pub fn has_untold_loss(&self) -> bool {
+        self.inode.read().memory.losses.are_untold(&self.known_losses)
+    }
+
     fn ticket(&self, extent: SyncScope) -> SyncTicket {
+        match (self.volume.journal(), self.loss()) {
+            (Some(journal), Some(what)) => journal.refused(Refusal::File(self.number(), what)),
+            _ => self.store(extent),
+        }
+    }
+
+    fn store(&self, extent: SyncScope) -> SyncTicket {
         let Some(journal) = self.volume.journal() else {
             return SyncTicket::refused("it is not open for changes through its journal");
         };
-        if let Some(what) = self.loss() {
-            return journal.refused(Refusal::File(self.number(), what));
-        }
         if self.inode.read().memory.dirty.is_none() {
             // All of it was committed.
             return journal.force();
@@ -63,8 +79,7 @@ impl OpenFile {
 
     /// Losses of the file that this opening was not told of.
     fn loss(&self) -> Option<Arc<str>> {
-        let has_lost = self.inode.read().memory.losses.has_any();
-        if has_lost { self.inode.write().memory.losses.tell(&self.known_losses) } else { None }
+        self.has_untold_loss().then(|| self.inode.write().memory.losses.tell(&self.known_losses))?
     }
 
     fn write_back_and_wait(&self, extent: SyncScope) -> Result<(), Error> {

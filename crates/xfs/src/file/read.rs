@@ -8,7 +8,7 @@
 
 use super::OpenFile;
 use super::kind::check_kind;
-use super::parts::{Part, byte_offset, leave_out, part};
+use super::stored_parts::{Part, byte_offset, leave_out, part};
 use crate::bmap::{self, ForkReader};
 use crate::error::{Error, ErrorKind};
 use crate::format::{Extent, FileType};

@@ -16,7 +16,7 @@
 
 use super::OpenFile;
 use super::kind::check_kind;
-use super::parts::stored_parts;
+use super::stored_parts::stored_parts;
 use crate::error::Error;
 use crate::read_ahead::{Batch, Loan, Pieces, ReadPattern};
 use std::ops::Range;

@@ -2,8 +2,8 @@
 
 use super::OpenFile;
 use super::kind::check_kind;
-use super::parts::Part;
 use super::read::plan;
+use super::stored_parts::Part;
 use crate::error::Error;
 use crate::volume::Volume;
 use std::collections::VecDeque;

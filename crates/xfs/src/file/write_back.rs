@@ -1,7 +1,7 @@
 //! Dirty data on its way to the device.
 
 use super::edit::FileEdit;
-use super::sent::{fail, next_number, release};
+use super::write_back_end::{fail, next_number, release};
 use crate::error::Error;
 use crate::inode::{DataLock, FileKey, Inode, SyncScope, file_key, file_locks};
 use crate::units::InodeNumber;

@@ -4,7 +4,7 @@
 //! extent lies, how long it is, the owner of its neighbours. A block that was found, read and
 //! verified for the look before is taken from here instead of from the table of all buffers.
 
-use crate::cache::{BufferRef, Recent};
+use crate::cache::{BufferRef, LastUsed};
 use crate::format::{BufferKind, TreeKind};
 use crate::units::AgBlock;
 
@@ -18,7 +18,7 @@ const LEVELS: usize = 4;
 /// One block for each level of each tree.
 #[derive(Debug, Default)]
 pub(super) struct RecentBlocks {
-    slots: [[Recent<AgBlock>; LEVELS]; TREES],
+    slots: [[LastUsed<AgBlock>; LEVELS]; TREES],
 }
 
 impl RecentBlocks {

@@ -22,7 +22,7 @@ pub(crate) use table::InodeTable;
 use crate::cache::BufferAddress;
 use crate::dir::SpaceHint;
 use crate::error::Error;
-use crate::format::{FileType, InodeCore, Timestamp};
+use crate::format::{FileType, InodeCore, InodeFlags, Timestamp};
 use crate::geometry::Geometry;
 use crate::rank;
 use crate::units::{AgBlock, InodeNumber};
@@ -82,6 +82,21 @@ impl InodeState {
             return Err(Error::Stale { inode: self.number });
         }
         Ok(())
+    }
+
+    /// Refuses an inode that is immutable, and, with `append_too`, one that may only grow.
+    ///
+    /// # Errors
+    /// [`Error::NotPermitted`] names the flag.
+    pub fn expect_mutable(&self, append_too: bool) -> Result<(), Error> {
+        let mut forbidden = InodeFlags::IMMUTABLE;
+        forbidden.set(InodeFlags::APPEND, append_too);
+        let found = self.core.flags & forbidden;
+        if found.is_empty() {
+            return Ok(());
+        }
+        let word = if found.contains(InodeFlags::IMMUTABLE) { "immutable" } else { "append-only" };
+        Err(Error::NotPermitted(format!("inode {} is {word}: clear that flag first", self.number)))
     }
 
     /// Type of the file. An inode in memory is in use, so it has one.

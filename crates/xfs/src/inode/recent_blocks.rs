@@ -4,7 +4,7 @@
 //! but the leaf are most often those of the name before. Where they lie is not looked up again as long
 //! as the mapping of the directory does not change.
 
-use crate::cache::{BufferRef, Recent};
+use crate::cache::{BufferRef, LastUsed};
 use crate::format::BufferKind;
 use crate::geometry::Geometry;
 use crate::units::FileBlock;
@@ -12,9 +12,9 @@ use crate::units::FileBlock;
 /// A block of the data, the root of the hash tree, a block of the free index.
 #[derive(Debug, Default)]
 struct Slots {
-    data: Recent<FileBlock>,
-    root: Recent<FileBlock>,
-    free: Recent<FileBlock>,
+    data: LastUsed<FileBlock>,
+    root: LastUsed<FileBlock>,
+    free: LastUsed<FileBlock>,
 }
 
 /// The last blocks of one directory; nothing before it has a hash block.

@@ -91,14 +91,14 @@ pub(crate) fn no_room(trans: Transaction<'_>) -> Error {
     }
 }
 
-/// Takes a free inode of a group that has one; `None` if there is none in front of a bar.
+/// Takes a free inode of a group that has one; `None` if there is none in front of a limit.
 fn pick(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,
     near: Option<AgInode>,
 ) -> Result<Option<AgInode>, Error> {
     let last = group.last_pick(near);
-    let pick = match last.filter(|_| !trans.volume().is_barred()) {
+    let pick = match last.filter(|_| !trans.volume().has_allocation_limit()) {
         Some(last) => last,
         None => match choose(trans, group, near)? {
             Some(chosen) => chosen,
@@ -135,7 +135,7 @@ fn pick(
 }
 
 /// The chunk to take an inode of, in a group that has a free one; `None` if there is none in front of a
-/// bar.
+/// limit.
 fn choose(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,
@@ -148,7 +148,8 @@ fn choose(
     } else {
         choose_scanning(trans, group, near)?
     };
-    if trans.volume().is_barred() && record.is_some_and(|record| !is_usable(trans, group, &record))
+    if trans.volume().has_allocation_limit()
+        && record.is_some_and(|record| !is_usable(trans, group, &record))
     {
         record = first_free(trans, group)?;
         if record.is_none_or(|record| !is_usable(trans, group, &record)) {
@@ -173,11 +174,11 @@ fn choose(
     Ok(in_all.map(|in_all| Pick { record, in_all, in_free }))
 }
 
-/// Whether all of a chunk, also where its last blocks are missing, lies in front of a bar.
+/// Whether all of a chunk, also where its last blocks are missing, lies in front of a limit.
 fn is_usable(trans: &Transaction<'_>, group: &GroupState, record: &InodeChunkRecord) -> bool {
     let (start, _) = trans.geometry().inode_block(record.start);
     let window = AllocRecord { start, len: trans.geometry().chunk_blocks() };
-    group.busy.in_front_of_bar(window) == window
+    group.busy.in_front_of_limit(window) == window
 }
 
 /// The first chunk of a group with a free inode.

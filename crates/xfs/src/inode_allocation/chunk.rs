@@ -125,7 +125,7 @@ fn sparse_piece(
     request.alignment = piece;
     // The whole window of a chunk must stay, also where its last blocks are missing.
     let all = AllocRecord { start: AgBlock(0), len: group.agf.length };
-    let length = group.busy.in_front_of_bar(all).len;
+    let length = group.busy.in_front_of_limit(all).len;
     let last = (length / align * align).saturating_sub(1);
     request.range = Some((AgBlock(align), AgBlock(last)));
     let mode = Mode::Near(group.agi.inobt.block);

@@ -1,7 +1,7 @@
 //! Where the journal is written: what its one writer at a time knows.
 
 use super::dirty::DirtyList;
-use crate::cache::InPlace;
+use crate::cache::WrittenBuffer;
 use crate::units::Lsn;
 use undercroft_block::Batch;
 
@@ -33,7 +33,7 @@ pub(super) struct Writer {
     pub(super) last_start: Option<Lsn>,
     pub(super) dirty: DirtyList,
     /// Writes of buffers to their places that are not known to be durable.
-    pub(super) in_place: Vec<(Batch, Vec<InPlace>)>,
+    pub(super) in_place: Vec<(Batch, Vec<WrittenBuffer>)>,
     /// Something was written that only a flush makes durable.
     pub(super) unflushed: bool,
     /// Memory of the last records.

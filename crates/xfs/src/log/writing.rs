@@ -22,7 +22,7 @@ use super::journal::Journal;
 use super::records::{RecordStream, Seal, SealedRecords};
 use super::writer::Writer;
 use crate::cache::BufferRef;
-use crate::cache::InPlace;
+use crate::cache::WrittenBuffer;
 use crate::error::Error;
 use crate::format::Counters;
 use crate::format::InodeCreateItem;
@@ -258,14 +258,14 @@ impl Journal {
         if !writer.unflushed {
             return Ok(());
         }
-        let done = |(writes, _): &mut (Batch, Vec<InPlace>)| writes.outstanding() == 0;
+        let done = |(writes, _): &mut (Batch, Vec<WrittenBuffer>)| writes.outstanding() == 0;
         let written: Vec<_> = writer.in_place.extract_if(.., done).collect();
         for (writes, _) in &written {
             writes.check()?;
         }
         flush(self.cache.device().as_ref())?;
         writer.unflushed = !writer.in_place.is_empty();
-        written.iter().flat_map(|(_, buffers)| buffers).for_each(InPlace::set_durable);
+        written.iter().flat_map(|(_, buffers)| buffers).for_each(WrittenBuffer::set_durable);
         Ok(())
     }
 

@@ -30,7 +30,7 @@ pub fn link(
     let mut trans = volume.begin_for(Work::Link)?;
     let mut inodes = Locked::new(volume, &[number, parent])?;
     locks::expect_directory(inodes.read(parent))?;
-    locks::expect_mutable(inodes.read(parent), false)?;
+    inodes.read(parent).expect_mutable(false)?;
     let inode = inodes.read(number);
     if inode.file_type() == FileType::Directory {
         let what = "is a directory, which cannot have another name";
@@ -44,7 +44,7 @@ pub fn link(
     if inode.core.nlink == 0 && !inode.memory.awaits_name {
         return Err(Error::NotFound(format!("inode {number}, which has lost its last name")));
     }
-    locks::expect_mutable(inode, true)?;
+    inode.expect_mutable(true)?;
     expect_same_project(inodes.read(parent), inode)?;
     if inode.core.nlink >= NLINK_MAX {
         return Err(Error::TooManyLinks(format!("inode {number} has too many links")));

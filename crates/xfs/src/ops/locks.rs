@@ -3,7 +3,6 @@
 
 use super::{directory, lookup, path_text};
 use crate::error::Error;
-use crate::format::InodeFlags;
 use crate::inode::{InodeGuard, InodeState};
 use crate::trans::Transaction;
 use crate::units::InodeNumber;
@@ -91,20 +90,4 @@ pub(super) fn expect_linked(inode: &InodeState) -> Result<(), Error> {
         return Err(Error::NotFound(format!("inode {}", inode.number)));
     }
     Ok(())
-}
-
-/// Refuses an inode whose flags forbid the change: names of it to be taken away, or its metadata
-/// to be set. With `append_too` also one that may only grow.
-///
-/// # Errors
-/// It is immutable or append-only.
-pub fn expect_mutable(inode: &InodeState, append_too: bool) -> Result<(), Error> {
-    let mut forbidden = InodeFlags::IMMUTABLE;
-    forbidden.set(InodeFlags::APPEND, append_too);
-    let found = inode.core.flags & forbidden;
-    if found.is_empty() {
-        return Ok(());
-    }
-    let word = if found.contains(InodeFlags::IMMUTABLE) { "immutable" } else { "append-only" };
-    Err(Error::NotPermitted(format!("inode {} is {word}: clear that flag first", inode.number)))
 }

@@ -73,7 +73,7 @@ fn try_make<T>(
     let mut inodes = Locked::new(volume, &[parent])?;
     let directory = inodes.get(parent);
     locks::expect_directory(directory)?;
-    locks::expect_mutable(directory, false)?;
+    directory.expect_mutable(false)?;
     if kind == FileType::Symlink && directory.core.flags.contains(InodeFlags::NOSYMLINKS) {
         let what = format!("{}: the directory allows no symbolic links", path_text(name));
         return Err(Error::NotPermitted(what));

@@ -1,6 +1,6 @@
 //! Mode, owner, times, project and flags of an inode.
 
-use super::locks::{self, Locked};
+use super::locks::Locked;
 use super::unlink::affected;
 use super::{attributes, set_attributes};
 use crate::attr::{self, Attribute};
@@ -148,7 +148,7 @@ fn check(inode: &InodeState, change: &MetadataChange, now: Timestamp) -> Result<
     }
     // Clearing the flag that forbids changes is the one change that it allows.
     let rest = MetadataChange { flags: None, is_counted: false, ..*change };
-    if rest == MetadataChange::default() { Ok(()) } else { locks::expect_mutable(inode, true) }
+    if rest == MetadataChange::default() { Ok(()) } else { inode.expect_mutable(true) }
 }
 
 /// Refuses what the flags of the inode forbid. Who may append may say that it was changed now.
@@ -158,13 +158,13 @@ fn expect_changeable(
     now: Timestamp,
 ) -> Result<(), Error> {
     if !change.sets_times_only() {
-        return locks::expect_mutable(inode, true);
+        return inode.expect_mutable(true);
     }
     if change.is_counted && change.access.is_none() && now < inode.core.ctime {
         return Ok(());
     }
     let is_now = [change.access, change.modification].into_iter().flatten().all(|time| time == now);
-    locks::expect_mutable(inode, !is_now)
+    inode.expect_mutable(!is_now)
 }
 
 /// The mode of the inode after the change.

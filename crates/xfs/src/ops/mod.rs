@@ -40,7 +40,6 @@ pub use directory::{all_entries, entries, lookup, lookup_in_use};
 pub use extent_map::{MappedExtent, extent_map};
 pub use footprint::{Content, DirectoryFootprint, Footprint, StoredAttribute};
 pub use link::link;
-pub use locks::expect_mutable;
 pub use make::{create_unlinked, make, make_open};
 pub use metadata::{MetadataChange, change_metadata};
 pub use new_contents::{DataWriter, FileMap, FileWriter, RangeClone, allocate_file};

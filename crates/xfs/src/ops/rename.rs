@@ -215,17 +215,17 @@ impl<'a> Plan<'a> {
     fn check(&self, inodes: &Locked) -> Result<(), Error> {
         for parent in [self.from.parent, self.to.parent] {
             locks::expect_directory(inodes.read(parent))?;
-            locks::expect_mutable(inodes.read(parent), true)?;
+            inodes.read(parent).expect_mutable(true)?;
         }
         let source = inodes.read(self.source);
         locks::expect_linked(source)?;
-        locks::expect_mutable(source, true)?;
+        source.expect_mutable(true)?;
         expect_same_project(inodes.read(self.to.parent), source)?;
         let Some(target) = self.target.map(|target| inodes.read(target)) else {
             return Ok(());
         };
         locks::expect_linked(target)?;
-        locks::expect_mutable(target, true)?;
+        target.expect_mutable(true)?;
         if self.mode == RenameMode::Exchange {
             return expect_same_project(inodes.read(self.from.parent), target);
         }

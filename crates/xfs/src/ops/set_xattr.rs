@@ -1,6 +1,6 @@
 //! One extended attribute of an inode in use, under the name that programs use.
 
-use super::locks::{self, Locked};
+use super::locks::Locked;
 use super::unlink::affected;
 use super::xattr::{disk_kind, invalid_list, split};
 use super::{attribute_fork, path_text, set_attributes};
@@ -144,7 +144,7 @@ fn stored(name: &[u8]) -> Result<Attribute<'_>, Error> {
 /// Refuses inodes that cannot have the attribute.
 fn check(inode: &InodeState, attribute: &Attribute<'_>) -> Result<(), Error> {
     inode.expect_in_use()?;
-    locks::expect_mutable(inode, true)?;
+    inode.expect_mutable(true)?;
     let kind = inode.file_type();
     let (what, refused) = match (disk_kind(attribute), attribute.namespace) {
         (Some(AclKind::Default), _) if kind != FileType::Directory => {

@@ -1,6 +1,6 @@
 //! Hints on the size of extents, as kernels keep them in inodes.
 
-use super::locks::{self, Locked};
+use super::locks::Locked;
 use crate::error::Error;
 use crate::format::{FileType, InodeFlags, InodeFlags2, Timestamp};
 use crate::inode::InodeState;
@@ -37,7 +37,7 @@ pub fn set_size_hints(
     if !is_directory && kind != Some(FileType::Regular) {
         return Err(invalid(inode, "only files and directories have size hints"));
     }
-    locks::expect_mutable(inode, true)?;
+    inode.expect_mutable(true)?;
     let extent = hints.extent.map(|bytes| blocks(volume, inode, bytes)).transpose()?;
     let copy = hints.copy.map(|bytes| blocks(volume, inode, bytes)).transpose()?;
     if extent.is_some_and(|hint| hint != inode.core.extsize)

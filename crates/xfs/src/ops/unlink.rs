@@ -118,9 +118,9 @@ fn check(
 ) -> Result<(), Error> {
     let (parent, inode) = (inodes.read(parent), inodes.read(child));
     locks::expect_directory(parent)?;
-    locks::expect_mutable(parent, true)?;
+    parent.expect_mutable(true)?;
     locks::expect_linked(inode)?;
-    locks::expect_mutable(inode, true)?;
+    inode.expect_mutable(true)?;
     let wrong = |what, kind| Err(Error::WrongKind { path: path_text(name), what, kind });
     match (directory, inode.file_type() == FileType::Directory) {
         (true, true) => expect_empty(volume, inode, name),

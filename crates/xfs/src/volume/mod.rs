@@ -71,7 +71,7 @@ pub struct Volume {
     near_search: Option<Box<dyn NearSearch>>,
     /// Groups from which space is given out.
     allocating_groups: u32,
-    barred: bool,
+    is_limited: bool,
     /// Number of the open checkpoint of the journal, 0 without one.
     open_checkpoint: Arc<AtomicU64>,
     inodes: InodeTable,
@@ -167,7 +167,7 @@ impl Volume {
             free_space,
             near_search: None,
             allocating_groups,
-            barred: false,
+            is_limited: false,
             open_checkpoint: Arc::default(),
             inodes,
             files: DirtyFiles::new(LiveOptions::default().dirty_bytes),
@@ -352,15 +352,15 @@ impl Volume {
 
     /// Gives no space out from block `start` of group `ag` on, where `free` blocks are free: what lies
     /// there will go.
-    pub(crate) fn bar(&mut self, ag: AgNumber, start: AgBlock, free: u32) {
-        self.barred = true;
+    pub(crate) fn limit_allocation(&mut self, ag: AgNumber, start: AgBlock, free: u32) {
+        self.is_limited = true;
         self.allocating_groups = ag.0 + 1;
-        self.group(ag).busy.bar(start, free);
+        self.group(ag).busy.limit(start, free);
     }
 
-    /// Whether there is a [bar](Self::bar).
-    pub(crate) const fn is_barred(&self) -> bool {
-        self.barred
+    /// Whether there is a [limit](Self::limit_allocation).
+    pub(crate) const fn has_allocation_limit(&self) -> bool {
+        self.is_limited
     }
 
     /// Groups from which space is given out, from the first on.

@@ -53,6 +53,9 @@ fn cut_everywhere<T: PartialEq + std::fmt::Debug>(
     let mut recording = recorder.recording().unwrap();
     let (mut changed, mut events, mut held_back) = (0, 0, 0);
     while recording.step().is_some() {
+        if !recording.has_changed() {
+            continue;
+        }
         events += 1;
         for unflushed in [
             Unflushed::Dropped,

@@ -18,11 +18,12 @@ pub struct Recording {
     state: DiskState,
     events: Arc<[Event]>,
     position: usize,
+    has_changed: bool,
 }
 
 impl Recording {
     pub(super) fn new(capacity: Sector, state: DiskState, events: Arc<[Event]>) -> Self {
-        Self { capacity, state, events, position: 0 }
+        Self { capacity, state, events, position: 0, has_changed: true }
     }
 
     /// All events.
@@ -40,9 +41,16 @@ impl Recording {
     /// Passes the next event and returns it; `None` behind the last.
     pub fn step(&mut self) -> Option<&Event> {
         let event = self.events.get(self.position)?;
-        self.state.pass(event);
+        self.has_changed = self.state.pass(event);
         self.position += 1;
         Some(event)
+    }
+
+    /// Whether the last event made another disk of what a crash may leave: a write did, and the end of a
+    /// flush that covers some. The end of a write alone did not, so a cut there is the one before again.
+    #[must_use]
+    pub fn has_changed(&self) -> bool {
+        self.has_changed
     }
 
     /// Passes all events.
@@ -170,6 +178,32 @@ mod tests {
         assert_eq!(script.disk(Unflushed::Kept, 3), [1, 2, 1]);
         script.flush();
         assert_eq!(script.disk(Unflushed::Dropped, 3), [1, 2, 1]);
+    }
+
+    #[test]
+    fn an_event_that_changes_no_disk_says_so() {
+        let mut script = Script::default();
+        let first = script.write(0, &[1]);
+        script.done(first, true);
+        script.flush();
+        script.flush();
+        let forced = script.submit(Operation::Write, 1, &[2], true);
+        script.done(forced, true);
+        script.events.push(Event::Mark("here".into()));
+        let mut recording =
+            Recording::new(Sector(512), DiskState::default(), script.events.clone().into());
+        let mut changed = Vec::new();
+        let ways = [Unflushed::Dropped, Unflushed::Kept, Unflushed::Torn { seed: 3 }];
+        let disks = |recording: &Recording| ways.map(|way| firsts(&recording.crash(way), 2));
+        let mut before = disks(&recording);
+        while recording.step().is_some() {
+            let now = disks(&recording);
+            assert!(recording.has_changed() || now == before, "{}", recording.position());
+            changed.push(recording.has_changed());
+            before = now;
+        }
+        // A write, its end; a flush and its end, twice; a forced write, its end; a mark.
+        assert_eq!(changed, [true, false, false, true, false, false, true, true, false]);
     }
 
     #[test]

@@ -56,8 +56,8 @@ impl DiskState {
         Self { durable, ..Self::default() }
     }
 
-    /// Takes the state past one event.
-    pub(super) fn pass(&mut self, event: &Event) {
+    /// Takes the state past one event; whether that changes what a crash may leave.
+    pub(super) fn pass(&mut self, event: &Event) -> bool {
         match event {
             Event::Submitted { number, change } if change.operation == Operation::Flush => {
                 // Submitted before means: completed, or by the same thread. What another thread
@@ -66,33 +66,36 @@ impl DiskState {
                     volatile.outcome.is_some() || volatile.change.thread == change.thread
                 });
                 self.flushes.insert(*number, covered.map(|(number, _)| *number).collect());
+                false
             }
             Event::Submitted { number, change } => {
                 let (change, superseded) = (change.clone(), Vec::new());
                 self.volatile_bytes += change.memory();
                 self.volatile.insert(*number, Volatile { change, outcome: None, superseded });
+                true
             }
             Event::Completed { number, succeeded } => self.complete(*number, *succeeded),
-            Event::Mark(_) => {}
+            Event::Mark(_) => false,
         }
     }
 
-    fn complete(&mut self, number: u64, succeeded: bool) {
+    fn complete(&mut self, number: u64, succeeded: bool) -> bool {
         if let Some(covered) = self.flushes.remove(&number) {
-            if succeeded {
-                self.make_durable(&covered);
-            }
-        } else if let Some(volatile) = self.volatile.get_mut(&number) {
+            return succeeded && self.make_durable(&covered);
+        }
+        if let Some(volatile) = self.volatile.get_mut(&number) {
             volatile.outcome = Some(succeeded);
             if succeeded && volatile.change.force_unit_access {
-                self.make_durable(&[number]);
+                return self.make_durable(&[number]);
             }
         }
+        false
     }
 
     /// Makes changes durable, in the order of their numbers. One that failed stays as it is: what
-    /// its sectors hold is not known, with or without a flush.
-    fn make_durable(&mut self, numbers: &[u64]) {
+    /// its sectors hold is not known, with or without a flush. Whether there were any.
+    fn make_durable(&mut self, numbers: &[u64]) -> bool {
+        let before = self.volatile.len();
         for &number in numbers {
             let failed = |volatile: &Volatile| volatile.outcome == Some(false);
             if self.volatile.get(&number).is_none_or(failed) {
@@ -109,6 +112,7 @@ impl DiskState {
                 }
             }
         }
+        self.volatile.len() < before
     }
 
     /// The contents of the disk after a crash here.

@@ -99,7 +99,7 @@ fn cut_everywhere(batch: &Batch<'_>) {
     let (mut is_durable, mut cuts) = (false, 0);
     while let Some(event) = recording.step() {
         is_durable |= matches!(event, Event::Mark(_));
-        if !is_durable {
+        if !is_durable || !recording.has_changed() {
             continue;
         }
         let torn = (0..4).map(|seed| Unflushed::Torn { seed });

@@ -10,7 +10,7 @@
 //! A thread that leaves with its answer most often comes back with the next request. So the watcher
 //! is not called then; it looks by itself, from time to time, whether the place is taken.
 
-pub(crate) mod passage;
+pub(crate) mod connection_use;
 mod receive;
 pub(crate) mod receiver;
 pub(crate) mod waiter;
@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use self::passage::Way;
+use self::connection_use::CountUses;
 use self::waiter::Waiter;
 
 /// The place of the thread that receives from a connection, in all sessions of a device; `R` is what
@@ -206,7 +206,7 @@ impl<R> ReceiverTurn<R> {
     }
 }
 
-impl<R: Send> Way for ReceiverTurn<R> {
+impl<R: Send> CountUses for ReceiverTurn<R> {
     fn enter(&self, is_expected: bool) {
         self.load.fetch_add(1, Ordering::Relaxed);
         if is_expected {

@@ -8,15 +8,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::channel;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{XattrFlags, ioctl_ficlone, removexattr, setxattr};
 use undercroft_judges::random::Random;
 
 /// A time that no load takes.
 const LONG: Duration = Duration::from_secs(300);
+
+/// Between two looks at whether it is enough.
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// How a load ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,13 +32,17 @@ pub enum End {
 /// Works on the volume mounted at `root` from four threads until the kernel shuts it down behind so
 /// many operations. Files that are deleted while they are open stay so to the end.
 pub fn run(root: &Path, operations: u64, seed: u64, end: End) {
+    run_until(root, seed, end, |done| done >= operations);
+}
+
+/// As [`run`], until `is_enough` says so, which is told the number of operations now and then.
+pub fn run_until(root: &Path, seed: u64, end: End, is_enough: impl Fn(u64) -> bool) {
     let open = Mutex::new(Vec::new());
-    let (done, enough) = (AtomicU64::new(0), channel());
+    let done = AtomicU64::new(0);
     let is_down = AtomicBool::new(false);
     thread::scope(|scope| {
         for number in 0..4 {
-            let (open, done, enough) = (&open, &done, enough.0.clone());
-            let is_down = &is_down;
+            let (open, done, is_down) = (&open, &done, &is_down);
             scope.spawn(move || {
                 let directory = root.join(format!("{seed}-{number}"));
                 let mut worker = Worker::new(directory, seed * 16 + number, open);
@@ -44,17 +50,19 @@ pub fn run(root: &Path, operations: u64, seed: u64, end: End) {
                 while !is_down.load(Relaxed)
                     && !matches!(worker.step(), Err(error) if error.raw_os_error() == Some(5))
                 {
-                    if done.fetch_add(1, Relaxed) + 1 == operations {
-                        // The receiver is there until the shutdown.
-                        let _ = enough.send(());
-                    }
+                    done.fetch_add(1, Relaxed);
                 }
             });
         }
-        let came = enough.1.recv_timeout(LONG);
+        let started = Instant::now();
+        let mut came = false;
+        while !came && started.elapsed() < LONG {
+            thread::sleep(PAUSE);
+            came = is_enough(done.load(Relaxed));
+        }
         shut_down(root, end);
         is_down.store(true, Relaxed);
-        came.expect("so many operations within minutes");
+        assert!(came, "{} operations within minutes were not enough", done.load(Relaxed));
     });
 }
 

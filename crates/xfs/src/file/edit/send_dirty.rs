@@ -3,7 +3,7 @@
 use super::FileEdit;
 use super::data::Source;
 use crate::error::Error;
-use crate::file::sent::{fail, next_number, release};
+use crate::file::write_back_end::{fail, next_number, release};
 use crate::inode::{DataLock, Inode};
 use crate::volume::Volume;
 use std::sync::Arc;

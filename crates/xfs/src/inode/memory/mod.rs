@@ -68,8 +68,9 @@ impl Losses {
         self.what = Some(Arc::clone(what));
     }
 
-    pub(crate) fn has_any(&self) -> bool {
-        self.count > 0
+    /// Whether there are losses that an opening does not know of.
+    pub(crate) fn are_untold(&self, known: &AtomicU64) -> bool {
+        known.load(Ordering::Relaxed) != self.count
     }
 
     /// The count of losses that a new opening need not be told.

@@ -1,7 +1,7 @@
 //! Blocks of directories, attributes, symbolic links and mapping trees moved: their headers say
 //! where they are.
 
-use super::place::{self, Wanted};
+use super::destination::{self, Wanted};
 use super::size::Size;
 use crate::bmap;
 use crate::bytes::{be32, put_be64};
@@ -94,7 +94,7 @@ fn step(
     bmap::prepare(&mut trans, &inode, kind, &[old.start], &[old.offset, old.end()], 2)?;
     inode.touch();
     let wanted = Wanted { kind, min_len: old.len, unlogged };
-    let new = match place::find(&mut trans, &inode, size, &old, wanted) {
+    let new = match destination::find(&mut trans, &inode, size, &old, wanted) {
         Err(error @ Error::Busy(_)) => {
             // Free lists may have changed.
             trans.commit(&mut [&mut inode])?;

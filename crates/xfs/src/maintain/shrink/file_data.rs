@@ -1,6 +1,6 @@
 //! Data of files moved, and blocks that several files share moved as shared.
 
-use super::place::{self, Wanted};
+use super::destination::{self, Wanted};
 use super::size::Size;
 use crate::bmap;
 use crate::error::Error;
@@ -91,7 +91,7 @@ impl<'v> FileData<'v> {
             bmap::replace_shared(&mut trans, &mut inode, Some(old), new)?;
         } else {
             let wanted = Wanted { kind, min_len: 1, unlogged: true };
-            let new = match place::find(&mut trans, &inode, self.size, &old, wanted) {
+            let new = match destination::find(&mut trans, &inode, self.size, &old, wanted) {
                 Err(error @ Error::Busy(_)) => {
                     // Free lists may have changed.
                     trans.commit(&mut [&mut inode])?;

@@ -5,17 +5,18 @@
 //! the superblock say so meanwhile: a crash leaves blocks that the next opening for changes frees.
 //! It never moves into the first group, where its length decides the number of the root inode.
 
-use super::bar;
+use super::allocation_limit;
 use super::size::Size;
-use super::switch;
 use crate::alloc::{self, Mode, Request};
 use crate::error::Error;
-use crate::format::RmapOwner;
+use crate::format::{RmapOwner, Superblock};
 use crate::geometry::Geometry;
 use crate::log;
 use crate::recovery::free_journal_blocks;
 use crate::units::{AgNumber, FsBlock};
-use crate::volume::{LiveOptions, Volume, mark_copies, write_copies};
+use crate::volume::{
+    LiveOptions, Switch, Volume, mark_copies, read_superblock, switch, write_copies,
+};
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, Reserved, Sector, flush, read_exact_at, write_all_at};
 
@@ -23,7 +24,7 @@ use undercroft_block::{BlockDevice, Reserved, Sector, flush, read_exact_at, writ
 const CHUNK_BYTES: u64 = 1 << 20;
 
 /// Whether the journal lies in what goes.
-pub(super) fn is_doomed(geometry: &Geometry, size: Size) -> bool {
+pub(super) fn is_in_tail(geometry: &Geometry, size: Size) -> bool {
     let (ag, start) = geometry.split_block(geometry.log_start);
     let end = u64::from(start.0) + u64::from(geometry.log_blocks);
     let last = size.last_group();
@@ -33,7 +34,7 @@ pub(super) fn is_doomed(geometry: &Geometry, size: Size) -> bool {
 /// Blocks in the first `length` of a group that the journal leaves.
 pub(super) fn leaves(geometry: &Geometry, size: Size, ag: AgNumber, length: u32) -> u32 {
     let (group, start) = geometry.split_block(geometry.log_start);
-    if group != ag || !is_doomed(geometry, size) {
+    if group != ag || !is_in_tail(geometry, size) {
         return 0;
     }
     start.0.saturating_add(geometry.log_blocks).min(length).saturating_sub(start.0)
@@ -55,8 +56,8 @@ pub(super) fn relocate(device: &Reserved, size: Size, place: Option<FsBlock>) ->
     drop(before);
     let new = new.map_or_else(|| take(device, size), Ok)?;
     copy(device.as_ref(), &geometry, new)?;
-    switch::name_journal(device, new)?;
-    // Without a bar: in front of it may be no other space for the free list of the group. And what
+    name(device, new)?;
+    // Without a limit: in front of it may be no other space for the free list of the group. And what
     // is to be freed need not be looked for.
     let volume = Volume::open(Arc::clone(device))?;
     let (superblock, ends) = (volume.superblock().clone(), log::ends(device, volume.geometry())?);
@@ -66,10 +67,21 @@ pub(super) fn relocate(device: &Reserved, size: Size, place: Option<FsBlock>) ->
     write_copies(device.as_ref(), &superblock)
 }
 
+/// Lets a volume that is clean have its journal at `start`, where its copy is. Copies of the superblock
+/// still say that it moves.
+///
+/// # Errors
+/// The device failed.
+fn name(device: &Arc<dyn BlockDevice>, start: FsBlock) -> Result<(), Error> {
+    let old = read_superblock(device)?;
+    let new = Superblock { log_start: start, ..old.clone() };
+    switch(device.as_ref(), &old, &new, Switch::Journal)
+}
+
 /// Takes blocks for the journal in what stays.
 fn take(device: &Reserved, size: Size) -> Result<FsBlock, Error> {
     let mut volume = Volume::open_reserved(device.clone(), &LiveOptions::default())?;
-    bar::raise(&mut volume, size)?;
+    allocation_limit::set(&mut volume, size)?;
     // Any vote gives the volume as it is.
     mark_copies(device.as_ref(), volume.superblock())?;
     let geometry = volume.geometry();

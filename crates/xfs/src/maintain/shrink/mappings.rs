@@ -38,7 +38,7 @@ pub(super) struct Mappings<'v> {
 
 impl<'v> Mappings<'v> {
     pub(super) fn new(volume: &'v Volume, size: Size) -> Self {
-        let parts = size.doomed(volume.geometry()).collect();
+        let parts = size.tail(volume.geometry()).collect();
         Self { volume, size, parts, scanned: VecDeque::new(), incomplete: true }
     }
 
@@ -111,11 +111,11 @@ pub(super) fn for_each(
     visit: &mut dyn FnMut(RmapRecord),
 ) -> Result<(), Error> {
     if !volume.geometry().features.rmapbt() {
-        return for_each_mapping(volume, &doomed_parts(volume, size), &mut |_, record| {
+        return for_each_mapping(volume, &tail_parts(volume, size), &mut |_, record| {
             visit(record);
         });
     }
-    size.doomed(volume.geometry()).try_for_each(|part| {
+    size.tail(volume.geometry()).try_for_each(|part| {
         owners(volume, part.ag, AgBlock(part.start), part.len, |record| {
             if record.owner.as_inode().is_some() {
                 visit(record);
@@ -125,15 +125,15 @@ pub(super) fn for_each(
     })
 }
 
-fn doomed_parts(volume: &Volume, size: Size) -> Vec<GroupPart> {
-    size.doomed(volume.geometry()).collect()
+fn tail_parts(volume: &Volume, size: Size) -> Vec<GroupPart> {
+    size.tail(volume.geometry()).collect()
 }
 
 /// The first mappings in what goes, as many as are kept, in pieces of at most a window.
 fn first_by_scan(volume: &Volume, size: Size) -> Result<Vec<Found>, Error> {
     let (mut found, most) = (Vec::<Found>::new(), window_blocks(volume));
     let order = |(ag, record): &Found| (*ag, record.start, record.owner.0, record.offset);
-    for_each_mapping(volume, &doomed_parts(volume, size), &mut |ag, mut record| {
+    for_each_mapping(volume, &tail_parts(volume, size), &mut |ag, mut record| {
         // All owners of shared blocks have their pieces end at the same ones.
         while record.len > 0 {
             let len = record.len.min(most - record.start.0 % most);

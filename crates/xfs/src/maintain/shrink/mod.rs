@@ -1,34 +1,34 @@
 //! A volume made smaller in place: docs/decisions/shrink.md.
 //!
-//! What lies behind the new end is looked at ([`doomed`]) and moved; then whole groups are dropped
-//! ([`switch`]) and the last one becomes short ([`tail`]). Each step leaves a sound volume.
+//! What lies behind the new end is looked at ([`tail_contents`]) and moved; then whole groups are dropped
+//! ([`group_count`]) and the last one becomes short ([`last_group`]). Each step leaves a sound volume.
 
-mod bar;
+mod allocation_limit;
+mod capacity;
 mod contents;
-mod doomed;
+mod destination;
 mod file_block;
 mod file_data;
+mod group_count;
 mod inodes;
 mod journal;
+mod last_group;
 mod mappings;
 mod own_blocks;
-mod place;
 mod plan;
-mod room;
 mod size;
-mod switch;
-mod tail;
+mod tail_contents;
 
-pub use doomed::{Amount, Obstacle};
 pub use plan::{ShrinkOptions, ShrinkTarget, Shrinkage};
+pub use tail_contents::{Amount, Obstacle};
 
 use crate::error::Error;
 use crate::recovery::{self, Leftovers};
 use crate::volume::{Interrupted, LiveOptions, Volume};
-use doomed::Doomed;
 use plan::Plan;
 use size::Size;
 use std::sync::Arc;
+use tail_contents::TailContents;
 use undercroft_block::{BlockDevice, Reserved};
 
 /// What [`shrink`] would do.
@@ -73,7 +73,7 @@ fn shrink_reserved(
     let geometry = volume.geometry().clone();
     drop(volume);
     // It needs the longest piece.
-    if journal::is_doomed(&geometry, size) {
+    if journal::is_in_tail(&geometry, size) {
         let place = leftovers.place(&geometry, |ag, end| size.holds(&geometry, ag, end));
         place.iter().for_each(|place| leftovers.forget(*place));
         journal::relocate(device, size, place)?;
@@ -90,9 +90,9 @@ fn shrink_reserved(
         progress(done, moving.max(done));
     })?;
     if size.groups < geometry.ag_count {
-        switch::drop_groups(device, size.groups)?;
+        group_count::lower(device, size.groups)?;
     }
-    tail::shorten(device, size)?;
+    last_group::shorten(device, size)?;
     Ok(shrinkage)
 }
 
@@ -190,14 +190,14 @@ fn move_out(
 ) -> Result<(), Error> {
     let mut volume = Volume::open_reserved(device.clone(), &LiveOptions::default())?;
     leftovers.free(&volume)?;
-    bar::raise(&mut volume, size)?;
+    allocation_limit::set(&mut volume, size)?;
     // First, as what moves could take all space in the group, and its free list needs some.
     own_blocks::move_out(&volume, size)?;
     inodes::move_out(&volume, size, &mut || moved(Moved::Inode))?;
     contents::move_out(&volume, size, &mut |blocks| moved(Moved::Blocks(blocks)))?;
     // Again, as all that moves changes the trees.
     own_blocks::move_out(&volume, size)?;
-    let left = Doomed::of(&volume, size, true)?;
+    let left = TailContents::of(&volume, size, true)?;
     let moving = left.data.blocks + left.metadata.blocks;
     volume.close()?;
     match left.obstacles.first() {

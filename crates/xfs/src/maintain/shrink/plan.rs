@@ -1,10 +1,10 @@
 //! What a shrink would do: the sizes, what would move, and what is in the way.
 
-use super::doomed::{Amount, Doomed, Obstacle, fixed_end, holds_fixed};
+use super::capacity::{Capacity, Moving};
 use super::inodes;
 use super::journal;
-use super::room::{Moving, Rooms};
 use super::size::Size;
+use super::tail_contents::{Amount, Obstacle, TailContents, fixed_end, holds_fixed};
 use crate::error::Error;
 use crate::recovery::Leftovers;
 use crate::units::AgNumber;
@@ -88,16 +88,16 @@ impl Plan {
             ShrinkTarget::Bytes(bytes) => Size::within(geometry, bytes)?,
             ShrinkTarget::Smallest => smallest,
         };
-        let mut doomed = look(volume, size, keep, &leftovers)?;
+        let mut tail = look(volume, size, keep, &leftovers)?;
         // A short last group may be too full, or have something in the way where it ends.
-        if let Some(whole) = size.without_short_group(geometry).filter(|_| !doomed.is_free()) {
+        if let Some(whole) = size.without_short_group(geometry).filter(|_| !tail.is_free()) {
             let instead = look(volume, whole, keep, &leftovers)?;
             if instead.is_free() {
-                (size, doomed) = (whole, instead);
+                (size, tail) = (whole, instead);
             }
         }
-        let Doomed { data, metadata, inodes, obstacles, .. } = doomed;
-        let journal = if journal::is_doomed(geometry, size) { geometry.log_blocks } else { 0 };
+        let TailContents { data, metadata, inodes, obstacles, .. } = tail;
+        let journal = if journal::is_in_tail(geometry, size) { geometry.log_blocks } else { 0 };
         let shrinkage = Shrinkage {
             blocks_before: geometry.blocks,
             blocks: size.blocks(geometry),
@@ -130,16 +130,21 @@ impl Plan {
 }
 
 /// Looks at what goes, and at the room for it.
-fn look(volume: &Volume, size: Size, keep: bool, leftovers: &Leftovers) -> Result<Doomed, Error> {
-    let mut doomed = Doomed::of(volume, size, keep)?;
+fn look(
+    volume: &Volume,
+    size: Size,
+    keep: bool,
+    leftovers: &Leftovers,
+) -> Result<TailContents, Error> {
+    let mut tail = TailContents::of(volume, size, keep)?;
     if !keep {
-        doomed.obstacles.extend(inodes::survey(volume, size)?);
+        tail.obstacles.extend(inodes::survey(volume, size)?);
     }
-    let blocks = doomed.data.blocks + doomed.metadata.blocks;
-    let moving = Moving { blocks, inodes: doomed.inodes };
+    let blocks = tail.data.blocks + tail.metadata.blocks;
+    let moving = Moving { blocks, inodes: tail.inodes };
     // Without slack: in a shrink that goes on, the trees of the last group may have taken it.
-    doomed.obstacles.extend(Rooms::new(volume, leftovers).shortage(size, moving, 0)?);
-    Ok(doomed)
+    tail.obstacles.extend(Capacity::new(volume, leftovers).shortage(size, moving, 0)?);
+    Ok(tail)
 }
 
 /// The smallest size with nothing in the way.
@@ -153,5 +158,5 @@ fn smallest(volume: &Volume, keep: bool, leftovers: &Leftovers) -> Result<Size, 
     let ag = AgNumber(groups - 1);
     let length = geometry.ag_length(ag);
     let last = fixed_end(volume, ag, keep)?.max(Size::least_last(geometry)).min(length);
-    Rooms::new(volume, leftovers).smallest(Size { groups, last })
+    Capacity::new(volume, leftovers).smallest(Size { groups, last })
 }

@@ -104,7 +104,7 @@ impl Size {
     }
 
     /// The parts of groups that go, ascending.
-    pub(super) fn doomed(self, geometry: &Geometry) -> impl Iterator<Item = GroupPart> + use<> {
+    pub(super) fn tail(self, geometry: &Geometry) -> impl Iterator<Item = GroupPart> + use<> {
         let length = {
             let geometry = geometry.clone();
             move |ag| geometry.ag_length(ag)

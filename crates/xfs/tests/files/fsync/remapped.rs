@@ -26,7 +26,8 @@ fn cut_everywhere<S: IntoIterator<Item = Unflushed>>(
     let (mut is_durable, mut cuts) = (false, 0);
     while let Some(event) = recording.step() {
         is_durable |= matches!(event, Event::Mark(_));
-        for unflushed in states().into_iter().filter(|_| is_durable) {
+        let is_seen = is_durable && recording.has_changed();
+        for unflushed in states().into_iter().filter(|_| is_seen) {
             cuts += 1;
             let volume = Arc::new(Volume::open(recording.disk(unflushed)).unwrap());
             let root = volume.inode(volume.geometry().root_inode).unwrap();

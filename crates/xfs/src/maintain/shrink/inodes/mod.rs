@@ -5,15 +5,15 @@
 //! scan of the directories (`scan`). The inodes that are left to do are those in use in what goes.
 
 mod children;
-mod doomed;
 mod owned;
 mod renumbering;
 mod scan;
 mod share;
 mod survey;
+mod tail_inodes;
 
-use doomed::DoomedInodes;
 pub(super) use survey::survey;
+use tail_inodes::TailInodes;
 
 use super::size::Size;
 use crate::error::Error;
@@ -26,18 +26,18 @@ use std::ops::ControlFlow;
 /// Gives all inodes in use in what goes new numbers, and frees the chunks without one that the last
 /// group has behind its new end. The volume gives out nothing there. `moved` is told of each inode.
 pub(super) fn move_out(volume: &Volume, size: Size, moved: &mut dyn FnMut()) -> Result<(), Error> {
-    let doomed = DoomedInodes::new(volume, size)?;
+    let tail = TailInodes::new(volume, size)?;
     if volume.geometry().features.parent_pointers() {
-        doomed.for_each(volume, |number| {
+        tail.for_each(volume, |number| {
             let names = ops::parents(volume, &volume.inode(number)?.read())?;
             renumbering::renumber(volume, size, number, &names)?;
             moved();
             Ok(ControlFlow::Continue(()))
         })?;
     } else {
-        scan::move_out(volume, size, &doomed, moved)?;
+        scan::move_out(volume, size, &tail, moved)?;
     }
-    match doomed.first_of_tail() {
+    match tail.first_of_tail() {
         Some((ag, first)) => free_empty_chunks(volume, ag, first),
         None => Ok(()),
     }

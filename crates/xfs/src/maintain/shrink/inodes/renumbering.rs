@@ -11,8 +11,8 @@ use crate::file::when_free;
 use crate::format::{Extent, FileType};
 use crate::inode::{Fork, ForkContent, ForkKind, InodeGuard, InodeState};
 use crate::inode_allocation;
+use crate::maintain::shrink::destination::{self, Wanted};
 use crate::maintain::shrink::file_block;
-use crate::maintain::shrink::place::{self, Wanted};
 use crate::maintain::shrink::size::Size;
 use crate::ops::{self, Parent};
 use crate::trans::Transaction;
@@ -159,7 +159,7 @@ fn find_places(
     for value in values {
         bmap::prepare(trans, inode, kind, &[value.start], &[value.offset, value.end()], 2)?;
         let wanted = Wanted { kind, min_len: 1, unlogged: true };
-        match place::find(trans, inode, size, value, wanted) {
+        match destination::find(trans, inode, size, value, wanted) {
             Ok(place) => found.push(place),
             Err(error) => {
                 give_back(trans, &found)?;

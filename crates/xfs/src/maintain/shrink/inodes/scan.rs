@@ -4,8 +4,8 @@
 //! all of its directories that move. Then one scan of all directories, none of which is in what goes
 //! any more, finds the files.
 
-use super::doomed::DoomedInodes;
 use super::renumbering::{quota_fields, renumber};
+use super::tail_inodes::TailInodes;
 use crate::bmap::ForkReader;
 use crate::dir::{self, Position};
 use crate::error::Error;
@@ -29,14 +29,14 @@ const KEPT_NAMES: usize = 2_000_000;
 pub(super) fn move_out(
     volume: &Volume,
     size: Size,
-    doomed: &DoomedInodes,
+    tail: &TailInodes,
     moved: &mut dyn FnMut(),
 ) -> Result<(), Error> {
-    let mut scan = Scan { volume, size, doomed, moved };
+    let mut scan = Scan { volume, size, tail, moved };
     while scan.move_directories()? == DIRECTORIES {}
     while !scan.move_files()? {}
     for (_, file) in quota_fields(volume) {
-        if volume.geometry().valid_inode(file) && doomed.contains(volume.geometry(), file) {
+        if volume.geometry().valid_inode(file) && tail.contains(volume.geometry(), file) {
             scan.renumber(file, &[])?;
         }
     }
@@ -46,7 +46,7 @@ pub(super) fn move_out(
 struct Scan<'s> {
     volume: &'s Volume,
     size: Size,
-    doomed: &'s DoomedInodes,
+    tail: &'s TailInodes,
     moved: &'s mut dyn FnMut(),
 }
 
@@ -61,7 +61,7 @@ impl Scan<'_> {
     fn move_directories(&mut self) -> Result<usize, Error> {
         let (volume, mut count) = (self.volume, 0);
         let mut below: BTreeMap<InodeNumber, Vec<InodeNumber>> = BTreeMap::new();
-        self.doomed.for_each(volume, |number| {
+        self.tail.for_each(volume, |number| {
             if let Some(parent) = parent_of(volume, number)? {
                 below.entry(parent).or_default().push(number);
                 count += 1;
@@ -107,8 +107,8 @@ impl Scan<'_> {
         let mut kept = KeptNames::default();
         for ag in (0..self.size.groups).map(AgNumber) {
             let seen = for_each_from(self.volume, ag, AgInode(0), &mut |number| {
-                let is_doomed = self.doomed.contains(self.volume.geometry(), number);
-                if !is_doomed && parent_of(self.volume, number)?.is_some() {
+                let is_in_tail = self.tail.contains(self.volume.geometry(), number);
+                if !is_in_tail && parent_of(self.volume, number)?.is_some() {
                     self.move_files_in(number, &mut kept)?;
                 }
                 Ok(ControlFlow::Continue(()))
@@ -125,7 +125,7 @@ impl Scan<'_> {
     /// Moves the files with a single name in a directory, and keeps names of others.
     fn move_files_in(&mut self, directory: InodeNumber, kept: &mut KeptNames) -> Result<(), Error> {
         let geometry = self.volume.geometry();
-        let names = self.names_in(directory, |child| self.doomed.contains(geometry, child))?;
+        let names = self.names_in(directory, |child| self.tail.contains(geometry, child))?;
         for (number, names) in names {
             let inode = self.volume.inode(number).map_err(Error::into_damage)?;
             let links = inode.read().core.nlink;

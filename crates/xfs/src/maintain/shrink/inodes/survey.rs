@@ -1,12 +1,12 @@
 //! Inodes that will move looked at, before anything is written.
 
-use super::doomed::DoomedInodes;
 use super::owned::Owned;
 use super::renumbering::expect_all_names;
 use super::share::{Share, limit};
+use super::tail_inodes::TailInodes;
 use crate::error::Error;
-use crate::maintain::shrink::doomed::Obstacle;
 use crate::maintain::shrink::size::Size;
+use crate::maintain::shrink::tail_contents::Obstacle;
 use crate::ops::{self, Parent};
 use crate::units::InodeNumber;
 use crate::volume::Volume;
@@ -24,7 +24,7 @@ pub(in crate::maintain::shrink) fn survey(
     let mut obstacle = None;
     let pointers = volume.geometry().features.parent_pointers();
     let most = limit(volume);
-    DoomedInodes::new(volume, size)?.for_each(volume, |number| {
+    TailInodes::new(volume, size)?.for_each(volume, |number| {
         let inode = volume.inode(number).map_err(Error::into_damage)?;
         let inode = inode.read();
         let owned = Owned::of(volume, &inode)?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 /// A connection, as those see it who use it.
-pub(crate) trait Way: Send + Sync {
+pub(crate) trait CountUses: Send + Sync {
     /// One more request uses it. If its answer is `expected`, no thread waits for it there.
     fn enter(&self, is_expected: bool);
 
@@ -12,19 +12,19 @@ pub(crate) trait Way: Send + Sync {
 }
 
 /// A request's use of a connection, until it is answered.
-pub(crate) struct Passage {
-    way: Arc<dyn Way>,
+pub(crate) struct ConnectionUse {
+    connection: Arc<dyn CountUses>,
     /// The number of the connection.
     index: usize,
     is_expected: bool,
 }
 
-impl Passage {
-    /// One by `way`, the connection with the number `index`. If its answer is `expected`, no thread waits
-    /// for it there.
-    pub(crate) fn new(way: Arc<dyn Way>, index: usize, is_expected: bool) -> Self {
-        way.enter(is_expected);
-        Self { way, index, is_expected }
+impl ConnectionUse {
+    /// One of the connection with the number `index`. If its answer is `expected`, no thread waits for it
+    /// there.
+    pub(crate) fn new(connection: Arc<dyn CountUses>, index: usize, is_expected: bool) -> Self {
+        connection.enter(is_expected);
+        Self { connection, index, is_expected }
     }
 
     /// The number of the connection.
@@ -33,9 +33,9 @@ impl Passage {
     }
 }
 
-impl Drop for Passage {
+impl Drop for ConnectionUse {
     fn drop(&mut self) {
-        self.way.leave(self.is_expected);
+        self.connection.leave(self.is_expected);
     }
 }
 

@@ -1,8 +1,8 @@
 //! Whether the contents of what goes fit in what stays.
 
-use super::doomed::Obstacle;
 use super::journal;
 use super::size::{SLACK, Size};
+use super::tail_contents::Obstacle;
 use crate::alloc;
 use crate::btree::Bnobt;
 use crate::error::Error;
@@ -28,14 +28,14 @@ pub(super) struct Moving {
 
 /// The blocks of a group.
 #[derive(Clone, Copy, Debug, Default)]
-struct Room {
+struct GroupCapacity {
     length: u64,
     free: u64,
     /// Free ones that it needs for its free list and its trees.
     kept: u64,
 }
 
-impl Room {
+impl GroupCapacity {
     /// Blocks that others can have.
     fn free(self) -> u64 {
         self.free.saturating_sub(self.kept + u64::from(SLACK))
@@ -54,20 +54,20 @@ impl Room {
 
 /// Free inodes, and places of new chunks.
 #[derive(Clone, Copy, Debug, Default)]
-struct InodeRoom {
+struct InodeCapacity {
     free: u64,
     chunks: u64,
 }
 
 /// The room of the groups of a volume.
 #[derive(Clone, Copy)]
-pub(super) struct Rooms<'v> {
+pub(super) struct Capacity<'v> {
     volume: &'v Volume,
     /// The journal takes one of them, or they are freed, ahead of all that moves.
     leftovers: &'v Leftovers,
 }
 
-impl<'v> Rooms<'v> {
+impl<'v> Capacity<'v> {
     pub(super) const fn new(volume: &'v Volume, leftovers: &'v Leftovers) -> Self {
         Self { volume, leftovers }
     }
@@ -75,11 +75,13 @@ impl<'v> Rooms<'v> {
     /// The room in the first `length` blocks of a group, as a part of a volume of the size `size`. The
     /// group keeps a full free list, the space that its trees may grow into, and that for what they have
     /// behind.
-    fn room(self, size: Size, ag: AgNumber, length: u32) -> Result<Room, Error> {
+    fn room(self, size: Size, ag: AgNumber, length: u32) -> Result<GroupCapacity, Error> {
         let volume = self.volume;
         let full = volume.geometry().ag_length(ag);
         let geometry = size.superblock(volume.superblock()).geometry();
-        let Some(mut guard) = volume.lock_group(ag, true)? else { return Ok(Room::default()) };
+        let Some(mut guard) = volume.lock_group(ag, true)? else {
+            return Ok(GroupCapacity::default());
+        };
         let group = guard.state();
         let need = Reserved::new(&geometry, ag).outstanding(&group.agf, &group.agi, Pool::Ordinary);
         let listed = free_list_needed(&geometry, volume.heights(), &group.agf);
@@ -104,7 +106,7 @@ impl<'v> Rooms<'v> {
             free += u64::from(end.saturating_sub(extent.start.0));
         })?;
         free += self.leftovers.blocks_in(volume.geometry(), ag, length);
-        Ok(Room { length: length.into(), free, kept: u64::from(need) + own })
+        Ok(GroupCapacity { length: length.into(), free, kept: u64::from(need) + own })
     }
 
     /// What keeps `moving` blocks from fitting, if they do not, where a short last group has `slack`
@@ -136,7 +138,7 @@ impl<'v> Rooms<'v> {
         }
         // Pieces need records, and the tree of a file another block.
         let mut needed = moving + moving / 100;
-        if journal::is_doomed(geometry, size) {
+        if journal::is_in_tail(geometry, size) {
             needed += u64::from(geometry.log_blocks);
             if !self.has_place_for_journal(size)? {
                 let group = geometry.split_block(geometry.log_start).0;
@@ -175,10 +177,10 @@ impl<'v> Rooms<'v> {
     }
 
     /// The room for inodes in a volume of this size.
-    fn inode_room(self, size: Size) -> Result<InodeRoom, Error> {
+    fn inode_room(self, size: Size) -> Result<InodeCapacity, Error> {
         let (volume, geometry) = (self.volume, self.volume.geometry());
         let (blocks, align) = (geometry.chunk_blocks(), geometry.cluster_alignment().max(1));
-        let mut room = InodeRoom::default();
+        let mut room = InodeCapacity::default();
         for ag in (0..size.groups).map(AgNumber) {
             let length = size.length(geometry, ag);
             inode_chunks(volume, ag, |chunk| {
@@ -216,14 +218,14 @@ impl<'v> Rooms<'v> {
         let full = |groups| Size { groups, last: geometry.ag_length(AgNumber(groups - 1)) };
         let fits = |size: Size| -> Result<bool, Error> {
             let mut moving = 0;
-            for part in size.doomed(geometry) {
+            for part in size.tail(geometry) {
                 let whole = self.room(now, part.ag, part.start + part.len)?;
                 let kept =
                     if part.start > 0 { self.room(now, part.ag, part.start)?.used() } else { 0 };
                 moving += whole.used().saturating_sub(kept);
             }
             // The journal is counted by itself.
-            if journal::is_doomed(geometry, size) {
+            if journal::is_in_tail(geometry, size) {
                 moving = moving.saturating_sub(geometry.log_blocks.into());
             }
             // Chunks of inodes are among the blocks.

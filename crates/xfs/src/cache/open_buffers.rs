@@ -11,9 +11,9 @@ thread_local! {
 /// Says that the thread has a buffer open, as long as it lives. Where locks are checked, a thread
 /// that opens one again panics: with a writer waiting in between, it would wait for itself.
 #[derive(Debug)]
-pub(super) struct Opened(usize);
+pub(super) struct OpenBuffer(usize);
 
-impl Opened {
+impl OpenBuffer {
     /// Records that the buffer at `address` is about to be opened for reading.
     #[inline]
     pub(super) fn new<T>(buffer: &T) -> Self {
@@ -25,7 +25,7 @@ impl Opened {
     }
 }
 
-impl Drop for Opened {
+impl Drop for OpenBuffer {
     #[inline]
     fn drop(&mut self) {
         if CHECKED {
@@ -59,9 +59,9 @@ mod tests {
     #[should_panic(expected = "open already")]
     fn a_buffer_is_not_opened_twice() {
         let (one, other) = (1_u64, 2_u64);
-        drop(Opened::new(&one));
-        let _one = Opened::new(&one);
-        let _other = Opened::new(&other);
-        drop(Opened::new(&one));
+        drop(OpenBuffer::new(&one));
+        let _one = OpenBuffer::new(&one);
+        let _other = OpenBuffer::new(&other);
+        drop(OpenBuffer::new(&one));
     }
 }

@@ -7,17 +7,17 @@ use std::sync::{Arc, Weak};
 /// The last buffer of a purpose, and its place as its user names it. It does not keep the buffer in
 /// memory: one that went is read again.
 #[derive(Debug)]
-pub(crate) struct Recent<P> {
+pub(crate) struct LastUsed<P> {
     last: Option<(P, Weak<MetaBuffer>)>,
 }
 
-impl<P> Default for Recent<P> {
+impl<P> Default for LastUsed<P> {
     fn default() -> Self {
         Self { last: None }
     }
 }
 
-impl<P: Copy + PartialEq> Recent<P> {
+impl<P: Copy + PartialEq> LastUsed<P> {
     /// The buffer at `place`, if it was the last one [remembered](Self::remember), is still the one in
     /// the cache, and is what a reader of `kind` expects.
     #[inline]

@@ -1,4 +1,4 @@
-//! Data that the kernel holds back, asked for.
+//! The writeback cache of the kernel: data that it holds back, asked for.
 //!
 //! The kernel looks for data and holes in what the server knows alone, and does not send what it holds
 //! back before. So the server asks for that: where it knows of a hole, the kernel is told to drop its
@@ -24,11 +24,11 @@ const ATTEMPTS: usize = 100;
 type Task = Box<dyn FnOnce(&Server) + Send>;
 
 /// The thread that asks.
-pub(super) struct HeldBack {
+pub(super) struct WritebackCache {
     tasks: Sender<Task>,
 }
 
-impl HeldBack {
+impl WritebackCache {
     pub(super) fn start(server: &Arc<Server>) -> io::Result<Self> {
         let (sender, tasks) = channel::<Task>();
         // The end of the mount does not wait for this thread.

@@ -105,7 +105,7 @@ impl fmt::Display for Obstacle {
 
 /// The contents of the part that goes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Doomed {
+pub(super) struct TailContents {
     /// Data of files.
     pub(super) data: Amount,
     /// Blocks of attributes and mapping trees.
@@ -116,28 +116,28 @@ pub(super) struct Doomed {
     pub(super) obstacles: Vec<Obstacle>,
 }
 
-impl Doomed {
+impl TailContents {
     /// Looks at what goes when the volume gets this size. Nothing of the groups is kept but counts.
     /// Inodes are in the way where they `keep` their numbers.
     pub(super) fn of(volume: &Volume, size: Size, keep: bool) -> Result<Self, Error> {
-        let (mut doomed, mut first) = (Self::default(), Vec::new());
-        for part in size.doomed(volume.geometry()) {
+        let (mut tail, mut first) = (Self::default(), Vec::new());
+        for part in size.tail(volume.geometry()) {
             inodes_in(volume, part, |number| {
-                doomed.inodes += 1;
+                tail.inodes += 1;
                 if keep && first.len() < NAMED {
                     first.push(number);
                 }
             })?;
         }
-        if keep && doomed.inodes > 0 {
-            doomed.obstacles.insert(0, Obstacle::Inodes { count: doomed.inodes, first });
+        if keep && tail.inodes > 0 {
+            tail.obstacles.insert(0, Obstacle::Inodes { count: tail.inodes, first });
         }
         mappings::for_each(volume, size, &mut |record| {
             let is_data = !is_tree_block(&record);
-            let amount = if is_data { &mut doomed.data } else { &mut doomed.metadata };
+            let amount = if is_data { &mut tail.data } else { &mut tail.metadata };
             amount.add(record.len);
         })?;
-        Ok(doomed)
+        Ok(tail)
     }
 
     /// Whether nothing is in the way.

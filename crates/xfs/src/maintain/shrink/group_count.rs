@@ -1,6 +1,6 @@
-//! The number of groups lowered, and the journal named at another place.
+//! The number of groups lowered.
 //!
-//! No journal can carry either. So it is one sector over a clean journal. While the copies of the
+//! No journal can carry that, nor its own new place (`journal`). So it is one sector over a clean journal. While the copies of the
 //! superblock follow, the first one says that work is in progress, and no kernel mounts the volume:
 //! one that did could make files in the groups that go, or log where most copies do not look.
 //! `xfs_repair` makes of each moment the old state or the new one, as most copies say, and both are
@@ -10,8 +10,8 @@ use super::size::Size;
 use crate::alloc;
 use crate::error::Error;
 use crate::format::{Counters, Superblock};
-use crate::units::{AgBlock, AgNumber, FsBlock};
-use crate::volume::{Switch, Volume, read_superblock, switch, write_copies};
+use crate::units::{AgBlock, AgNumber};
+use crate::volume::{Switch, Volume, switch, write_copies};
 use std::sync::Arc;
 use undercroft_block::BlockDevice;
 
@@ -19,7 +19,7 @@ use undercroft_block::BlockDevice;
 ///
 /// # Errors
 /// A header is damaged, or the device failed.
-pub(super) fn drop_groups(device: &Arc<dyn BlockDevice>, groups: u32) -> Result<(), Error> {
+pub(super) fn lower(device: &Arc<dyn BlockDevice>, groups: u32) -> Result<(), Error> {
     let volume = Volume::open_unreplayed(Arc::clone(device))?;
     let (old, geometry) = (volume.superblock(), volume.geometry());
     // Any vote gives the volume as it is.
@@ -60,15 +60,4 @@ fn expect_empty(volume: &Volume, ag: AgNumber) -> Result<(), Error> {
     let what =
         format!("group {ag} is not empty after all; the volume is sound, and has its old size");
     Err(Error::Invalid(what))
-}
-
-/// Lets a volume that is clean have its journal at `start`, where its copy is. Copies of the superblock
-/// still say that it moves.
-///
-/// # Errors
-/// The device failed.
-pub(super) fn name_journal(device: &Arc<dyn BlockDevice>, start: FsBlock) -> Result<(), Error> {
-    let old = read_superblock(device)?;
-    let new = Superblock { log_start: start, ..old.clone() };
-    switch(device.as_ref(), &old, &new, Switch::Journal)
 }

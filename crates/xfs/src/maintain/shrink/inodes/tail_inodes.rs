@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 /// inodes reach behind its end, also where blocks are missing there: kernels and `xfs_repair` want
 /// whole windows.
 #[derive(Clone, Debug)]
-pub(super) struct DoomedInodes {
+pub(super) struct TailInodes {
     parts: Vec<GroupPart>,
     last: AgNumber,
     /// The first one of the last group that stays.
@@ -21,12 +21,12 @@ pub(super) struct DoomedInodes {
     has_tail: bool,
 }
 
-impl DoomedInodes {
+impl TailInodes {
     /// # Errors
     /// A header or the tree of inodes of a group is damaged; the device failed.
     pub(super) fn new(volume: &Volume, size: Size) -> Result<Self, Error> {
         let geometry = volume.geometry();
-        let parts: Vec<_> = size.doomed(geometry).collect();
+        let parts: Vec<_> = size.tail(geometry).collect();
         let last = size.last_group();
         let end = first_behind(geometry, size.last);
         let has_tail = parts.iter().any(|part| part.ag == last);

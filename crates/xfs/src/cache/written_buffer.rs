@@ -5,12 +5,12 @@ use crate::units::Lsn;
 
 /// A buffer that was written to its place, and the position that it pinned then.
 #[derive(Debug)]
-pub(crate) struct InPlace {
+pub(crate) struct WrittenBuffer {
     pub(crate) buffer: BufferRef,
     pub(crate) tail: Lsn,
 }
 
-impl InPlace {
+impl WrittenBuffer {
     /// The write is durable.
     pub(crate) fn set_durable(&self) {
         let mut content = self.buffer.content();
