@@ -44,9 +44,9 @@ fn search(trans: &mut Transaction<'_>, request: &Request) -> Result<Option<Alloc
                 |trans, group| mode::accepts(trans, group, request),
                 |trans, group| mode::serve(trans, group, request, mode),
             )?;
-            // All that a barred group has may lie behind its bar.
+            // All that a group has may lie behind its bar, or be spared.
             if let Some(Some(found)) = served
-                && (found.is_some() || !trans.volume().is_barred())
+                && (found.is_some() || !trans.volume().holds_back())
             {
                 return Ok(found);
             }
