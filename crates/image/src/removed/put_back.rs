@@ -245,7 +245,8 @@ impl PutBack {
             return Err(Error::NotFound("the file, which could not be put back".into()));
         };
         for name in names(name) {
-            match ops::lookup(&self.volume, &self.volume.inode(parent)?.read(), &name)? {
+            let found = ops::lookup(&self.volume, &self.volume.inode(parent)?.read(), &name)?;
+            match found {
                 Some(found) if found == number => return Ok(()),
                 Some(_) => {}
                 None => {

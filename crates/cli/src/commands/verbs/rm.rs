@@ -47,9 +47,9 @@ pub(crate) struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  undercroft rm disk.img /tmp/notes
-  undercroft rm -r disk.img /home/ann
-  undercroft rm -r --wipe disk.img /home/ann/keys";
+  undercroft rm disk.img /etc/fstab
+  undercroft rm -r disk.img /var/log
+  undercroft rm -r --wipe disk.img /etc/ssh";
 
 impl Verb for Args {
     fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
