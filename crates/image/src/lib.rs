@@ -19,4 +19,4 @@ pub mod pack;
 
 mod removed;
 
-pub use removed::RemovedSource;
+pub use removed::{PutBack, PutBackEvent, PutBackSummary, RemovedSource};

@@ -20,7 +20,7 @@ pub(crate) struct Map {
     /// Ranges of the file of which the tree's blocks are gone.
     pub(crate) missing: Vec<Range<u64>>,
     /// Blocks of the tree.
-    pub(crate) tree_blocks: u64,
+    pub(crate) tree: Vec<FsBlock>,
 }
 
 impl Map {
@@ -121,7 +121,7 @@ impl Tree<'_> {
         if layout.owner(&bytes).is_some_and(|owner| owner != self.file.0) {
             return false;
         }
-        self.map.tree_blocks += 1;
+        self.map.tree.push(block);
         let count = usize::from(HeaderLayout::numrecs(&bytes));
         let (head, body) = bytes.split_at(layout.header_len());
         debug_assert_eq!(head.len(), layout.header_len());

@@ -379,7 +379,11 @@ impl ImageArgs {
 
     /// The volume for change, through its journal, which is replayed first if it must be.
     pub(crate) fn open_for_change(&self) -> Result<Edit> {
-        let device = self.writable_device()?;
+        self.edit(self.writable_device()?)
+    }
+
+    /// As [`open_for_change`](Self::open_for_change), on its [device](Self::writable_device).
+    pub(crate) fn edit(&self, device: Arc<dyn BlockDevice>) -> Result<Edit> {
         let volume = Volume::open_live(device, &LiveOptions::default())
             .map_err(|error| self.explain(error.into()))?;
         if volume.recovery().is_some() {

@@ -99,3 +99,88 @@ fn removed_files_become_an_archive_and_what_is_not_there_is_named() {
     let message = fails(2, ["undelete", &image, &nowhere]);
     assert!(message.contains("--all"), "{message}");
 }
+
+/// All of a removed directory, back in the volume; names that exist again get a number.
+#[test]
+fn removed_files_go_back_where_they_were() {
+    if !kernel::available_or_report() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let image = volume(home.path());
+    succeeds(["mkdir", &image, "--parents", "/home/ann"]);
+    let other = home.path().join("other");
+    fs::write(&other, "another letter\n").unwrap();
+    succeeds(["put", &image, &other.display().to_string(), "/home/ann/letter.txt"]);
+
+    let message = fails(2, ["undelete", "--in-place", &image]);
+    assert!(message.contains("--all"), "{message}");
+    let message = fails(1, ["undelete", "--in-place", &image, "/home/bob"]);
+    assert!(message.contains("undercroft deleted"), "{message}");
+    let json: Value =
+        serde_json::from_str(&succeeds(["undelete", "--in-place", "--json", &image, "/home/ann"]))
+            .unwrap();
+    assert_eq!((&json["files"], &json["failed"]), (&2.into(), &0.into()), "{json}");
+    Xfsprogs::newest().unwrap().repair_check(Path::new(&image)).unwrap();
+    let cat = |path: &str| succeeds(["cat", &image, path]);
+    assert_eq!(cat("/home/ann/letter.txt"), "another letter\n");
+    assert_eq!(cat("/home/ann/letter.txt.1"), "dear Bob\n");
+
+    let mount = LoopMount::new(Path::new(&image), Access::ReadWrite, &[]).unwrap();
+    let ann = mount.join("home/ann");
+    assert_eq!(fs::read(ann.join("picture.jpg")).unwrap(), vec![7; 100_000]);
+    assert_eq!(fs::read_link(ann.join("link")).unwrap(), Path::new("letter.txt"));
+    let [letter, copy] =
+        ["letter.txt.1", "deep/copy.txt"].map(|name| fs::metadata(ann.join(name)).unwrap());
+    assert_eq!((letter.ino(), letter.nlink()), (copy.ino(), 2));
+    let picture = fs::metadata(ann.join("picture.jpg")).unwrap();
+    assert_eq!((picture.uid(), picture.gid()), (1000, 1001));
+    let mut value = [0; 8];
+    let len = rustix::fs::getxattr(ann.join("letter.txt.1"), "user.color", &mut value).unwrap();
+    assert_eq!(&value[..len], b"red");
+    mount.unmount().unwrap();
+
+    // All of it is back: there is nothing that can be got back another time, or it is left alone.
+    let again = program().args(["undelete", "--in-place", &image, "/home/ann"]).output().unwrap();
+    let names = succeeds(["ls", &image, "/home/ann"]);
+    assert!(!names.contains("letter.txt.2") && !names.contains("link.1"), "{names} {again:?}");
+}
+
+#[test]
+fn a_file_whose_blocks_are_in_use_is_not_put_back() {
+    if !kernel::available_or_report() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let image = home.path().join("image").display().to_string();
+    Xfsprogs::newest().unwrap().mkfs(Path::new(&image), 320 << 20, &[]).unwrap();
+    let mount = LoopMount::new(Path::new(&image), Access::ReadWrite, &[]).unwrap();
+    fs::write(mount.join("file"), vec![7; 100_000]).unwrap();
+    mount.unmount().unwrap();
+    succeeds(["clone", &image, "/file", "/clone"]);
+    succeeds(["rm", &image, "/file"]);
+    let list = succeeds(["deleted", &image]);
+    assert!(list.starts_with("shared "), "{list}");
+    let message = fails(1, ["undelete", "--in-place", &image, "/file"]);
+    assert!(message.contains("undercroft deleted"), "{message}");
+    assert!(!succeeds(["ls", &image, "/"]).contains("file"));
+}
+
+#[test]
+fn removed_files_become_a_volume_and_a_wipe_leaves_none() {
+    if !kernel::available_or_report() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let image = volume(home.path());
+    let new = home.path().join("new").display().to_string();
+    let told = succeeds(["undelete", &image, "/home/ann", "--to-image", &new]);
+    assert!(told.contains("2 files"), "{told}");
+    Xfsprogs::newest().unwrap().repair_check(Path::new(&new)).unwrap();
+    assert_eq!(succeeds(["cat", &new, "/home/ann/deep/copy.txt"]), "dear Bob\n");
+
+    succeeds(["rm", "-r", "--wipe", &new, "/home"]);
+    Xfsprogs::newest().unwrap().repair_check(Path::new(&new)).unwrap();
+    let bytes = fs::read(&new).unwrap();
+    assert!(!bytes.windows(9).any(|window| window == b"dear Bob\n"));
+}

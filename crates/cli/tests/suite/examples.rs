@@ -9,17 +9,20 @@ use std::process::{Command, Output, Stdio};
 use crate::run::succeeds;
 
 /// Examples for what a test cannot give them: fio, which need not be there, and whole disks.
-const ELSEWHERE: [&str; 5] = [
+const ELSEWHERE: [&str; 8] = [
     // They want files that were removed; the tests of `deleted` have some.
     "undercroft undelete disk.img /home/ann rescued",
     "undercroft undelete disk.img --all --since @1764410000 rescued",
-    "undercroft undelete disk.img --all - | undercroft build - rescued.img",
+    "undercroft undelete disk.img --all - | tar tv",
+    "undercroft undelete disk.img --all --to-image rescued.img",
+    "undercroft undelete --in-place disk.img /home/ann",
+    "undercroft undelete --in-place disk.img --all --since @1764410000",
     "undercroft lab iops --smoke --driver file-io_uring --driver file-threads --batch 32 --fio",
     "undercroft resync 'stripe:64k(mirror(/dev/sda,/dev/sdb),mirror(/dev/sdc,/dev/sdd))' /dev/sdd",
 ];
 
 /// The volumes that the examples of a command speak of; those of others need none.
-const VOLUMES: [(&str, &[&str]); 18] = [
+const VOLUMES: [(&str, &[&str]); 19] = [
     ("", &["disk.img"]),
     ("build", &["base.img"]),
     ("diff", &["old.img", "new.img", "root.img", "disk.img", "a.img", "b.img", "app.img"]),
@@ -28,6 +31,7 @@ const VOLUMES: [(&str, &[&str]); 18] = [
     ("fsck", &["root.img"]),
     ("deleted", &["disk.img"]),
     ("get", &["root.img"]),
+    ("rm", &["disk.img"]),
     ("mount", &["root.img", "disk.img"]),
     ("serve", &["root.img", "disk.img"]),
     ("unmount", &["root.img"]),

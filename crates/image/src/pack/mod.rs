@@ -40,7 +40,7 @@ use target::Target;
 use undercroft_block::stack::DeviceReport;
 use undercroft_block::{BlockDevice, flush};
 use undercroft_source::oci::ImageReport;
-use undercroft_source::{Source, Warnings};
+use undercroft_source::{Opened, Source, Warnings};
 use undercroft_xfs::format::Superblock;
 use undercroft_xfs::mkfs::{self, MkfsOptions};
 use uuid::Uuid;
@@ -106,6 +106,18 @@ pub fn build(
         verify::check_source(options)?;
     }
     let opened = undercroft_source::open(&options.source, &options.source_options)?;
+    build_from(opened, options, progress)
+}
+
+/// As [`build`], of a source that is open; that of the options does not count, and nothing is verified.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_from(
+    opened: Opened,
+    options: &PackOptions,
+    progress: &mut dyn FnMut(&Progress),
+) -> Result<Summary, PackError> {
     let mut target = Target::open(&options.image, options.force, options.format)?;
     let disk = options
         .disk

@@ -5,5 +5,6 @@
 mod build;
 mod diff;
 mod hostile;
+mod put_back;
 mod unpack;
 mod volume_source;

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use undercroft_xfs_format::units::InodeNumber;
+use undercroft_xfs_format::units::{FsBlock, InodeNumber};
 use undercroft_xfs_format::{
-    DeviceNumber, FileType, ForkFormat, InodeCore, InodeFlags2, Timestamp,
+    DeviceNumber, Extent, FileType, ForkFormat, InodeCore, InodeFlags2, Timestamp,
 };
 
 use super::evidence::Evidence;
@@ -119,8 +119,8 @@ pub struct RemovedFile {
     pub(crate) links: u32,
     /// It may share blocks.
     pub(crate) is_reflinked: bool,
-    /// When it was made.
-    pub(crate) crtime: Timestamp,
+    /// When it was made; the start of 1970 on volumes that do not keep it.
+    pub crtime: Timestamp,
     /// Last change of the inode that is known: it was there then.
     pub(crate) ctime: Timestamp,
     /// Nothing says how many extents it had.
@@ -131,6 +131,25 @@ impl RemovedFile {
     /// Files by path, those without one last.
     pub(super) fn order(&self) -> (bool, Option<&Path>, FileId) {
         (self.paths.is_empty(), self.paths.first(), self.id)
+    }
+
+    /// Where its data is, as far as that is known, in ascending order. Blocks behind its size and blocks that
+    /// were never written may be among them.
+    #[must_use]
+    pub fn extents(&self) -> &[Extent] {
+        match &self.content {
+            Content::Map(map) => &map.extents,
+            _ => &[],
+        }
+    }
+
+    /// Blocks of the tree that says where its data is.
+    #[must_use]
+    pub fn tree(&self) -> &[FsBlock] {
+        match &self.content {
+            Content::Map(map) => &map.tree,
+            _ => &[],
+        }
     }
 
     /// The number of a device.

@@ -1,4 +1,5 @@
-//! The history of a volume under the kernel's XFS, with all contents that were ever written.
+//! The history of a volume under the kernel's XFS, or under our engine as well, with all contents that were
+//! ever written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,6 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
+use undercroft_fs::OpenOptions;
 use undercroft_judges::Xfsprogs;
 use undercroft_judges::mount::{Access, LoopMount};
 use undercroft_judges::random::Random;
@@ -100,6 +102,23 @@ impl History {
 
     /// Removes one of `times` directories below `top`, with all that is in them.
     pub(crate) fn remove(&mut self, mount: &LoopMount, top: &str, times: u64) {
+        for directory in self.choose(top, times) {
+            fs::remove_dir_all(mount.join(&directory)).unwrap();
+        }
+    }
+
+    /// The same by our engine, while no kernel has the volume.
+    pub(crate) fn remove_by_engine(&mut self, top: &str, times: u64) {
+        let volume = OpenOptions::writable().open_image(&self.image).unwrap();
+        for directory in self.choose(top, times) {
+            volume.remove_dir_all(&directory).unwrap();
+        }
+        volume.close().unwrap();
+    }
+
+    /// Chooses directories to be removed, each after those in it that go before; all that is in them counts
+    /// as removed.
+    fn choose(&mut self, top: &str, times: u64) -> Vec<String> {
         let mut directories: Vec<_> = self
             .present
             .iter()
@@ -107,18 +126,24 @@ impl History {
             .map(|path| parent(path))
             .collect();
         directories.dedup();
+        let mut chosen = Vec::new();
         for directory in directories {
-            if self.random.one_in(times) && mount.join(&directory).exists() {
-                fs::remove_dir_all(mount.join(&directory)).unwrap();
-                let below = format!("{directory}/");
-                let gone: Vec<_> =
-                    self.present.iter().filter(|path| path.starts_with(&below)).cloned().collect();
-                for path in gone {
-                    self.present.remove(&path);
-                    self.removed.insert(path);
-                }
+            if !self.random.one_in(times) {
+                continue;
             }
+            let below = format!("{directory}/");
+            let gone: Vec<_> =
+                self.present.iter().filter(|path| path.starts_with(&below)).cloned().collect();
+            if gone.is_empty() {
+                continue;
+            }
+            for path in gone {
+                self.present.remove(&path);
+                self.removed.insert(path);
+            }
+            chosen.push(directory);
         }
+        chosen
     }
 
     /// Writes new files, of which some are removed again, until some are there.

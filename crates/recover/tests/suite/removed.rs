@@ -79,15 +79,26 @@ fn judge(history: &History, what: &str) -> (BTreeMap<String, [u8; 32]>, usize) {
 
 #[test]
 fn what_was_removed_last_comes_back_whole() {
+    comes_back_whole(|history| {
+        let mount = history.mount();
+        history.remove(&mount, "old", 3);
+        mount.unmount().unwrap();
+    });
+}
+
+#[test]
+fn what_our_engine_removed_last_comes_back_whole() {
+    comes_back_whole(|history| history.remove_by_engine("old", 3));
+}
+
+fn comes_back_whole(remove: impl Fn(&mut History)) {
     if !kernel::available_or_report() {
         return;
     }
     let home = tempfile::tempdir().unwrap();
     for (seed, options) in FORMATS.into_iter().enumerate() {
         let mut history = History::begin(home.path(), seed as u64, options);
-        let mount = history.mount();
-        history.remove(&mount, "old", 3);
-        mount.unmount().unwrap();
+        remove(&mut history);
         let (whole, named) = judge(&history, &format!("{options:?}"));
         assert!(!history.removed.is_empty());
         let missing: Vec<_> =
@@ -115,8 +126,15 @@ fn nothing_false_is_called_whole_after_space_was_used_again() {
         let options = FORMATS[seed as usize % FORMATS.len()];
         let mut history = History::begin(home.path(), seed, options);
         for round in 0..3 {
+            let top = if round == 0 { "old" } else { "" };
+            let by_engine = (seed + round) % 2 == 0;
+            if by_engine {
+                history.remove_by_engine(top, 3);
+            }
             let mount = history.mount();
-            history.remove(&mount, if round == 0 { "old" } else { "" }, 3);
+            if !by_engine {
+                history.remove(&mount, top, 3);
+            }
             history.use_again(&mount, 1 + seed % 4);
             mount.unmount().unwrap();
         }

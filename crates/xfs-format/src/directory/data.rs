@@ -226,6 +226,25 @@ pub fn use_free(
     Ok(())
 }
 
+/// Fills free regions with zeros, but for their own fields: names that were removed are there.
+///
+/// # Errors
+/// A damaged tiling.
+pub fn wipe_free(edit: &mut EditBytes<'_>, layout: DirLayout, end: usize) -> Result<(), String> {
+    let mut at = layout.data_start();
+    while at < end {
+        let found = item(edit.bytes(), layout, at, end)?;
+        let (is_free, len) = (matches!(found, Item::Free(_)), found.len(layout));
+        // Tag and length at its front, its own offset at its end.
+        let inside = at + 4..at + len - 2;
+        if is_free && edit.bytes()[inside.clone()].iter().any(|byte| *byte != 0) {
+            edit.region(inside).fill(0);
+        }
+        at += len;
+    }
+    Ok(())
+}
+
 /// Frees `len` bytes at `offset` and merges them with free neighbours.
 ///
 /// # Errors

@@ -5,6 +5,7 @@
 use super::search::{Candidate, Found, Search};
 use crate::btree::{BlockKey, Bnobt, Cursor, Lookup};
 use crate::error::Error;
+use crate::format::AllocRecord;
 use crate::group::GroupState;
 use crate::group_tree::AgTree;
 use crate::space::Request;
@@ -24,7 +25,13 @@ pub(super) fn find(
     let mut cursor = Cursor::<Bnobt>::new();
     let found = cursor.find(&mut tree, &BlockKey::at(target), Lookup::LessOrEqual)?;
     if let Some(record) = found {
-        let part = search.usable(group, record);
+        let end = record.start.0.saturating_add(record.len);
+        // Of an extent with spared blocks another part might be usable as well.
+        let area = match group.busy.spared().blocks() {
+            0 => record,
+            _ => AllocRecord { start: target, len: end.saturating_sub(target.0) },
+        };
+        let part = search.usable(group, area);
         let room = (part.start.0 + part.len).saturating_sub(target.0);
         if part.start <= target && room >= request.min_len {
             let len = request.fix_length(room.min(max_len), max_len);

@@ -36,9 +36,8 @@ pub(super) fn available(
 ) -> Option<u32> {
     let agf = &group.agf;
     let need = free_list_needed(trans.geometry(), trans.volume().heights(), &group.agf);
-    // What lies behind a limit goes with it, so it cannot be what the trees may grow into.
     let reserved = group.reserved.outstanding(agf, &group.agi, request.pool);
-    let reserved = reserved.saturating_add(group.busy.free_behind_limit());
+    let reserved = reserved.saturating_add(group.busy.held_back());
     let want =
         request.min_len.checked_add(request.alignment - 1)?.checked_add(request.alignment_slop)?;
     if longest_within(trans.geometry(), agf, need, reserved) < want {

@@ -44,9 +44,9 @@ fn search(trans: &mut Transaction<'_>, request: &Request) -> Result<Option<Alloc
                 |trans, group| mode::accepts(trans, group, request),
                 |trans, group| mode::serve(trans, group, request, mode),
             )?;
-            // All that a limited group has may lie behind its limit.
+            // All that a group has may lie behind its limit, or be spared.
             if let Some(Some(found)) = served
-                && (found.is_some() || !trans.volume().has_allocation_limit())
+                && (found.is_some() || !trans.volume().holds_back())
             {
                 return Ok(found);
             }

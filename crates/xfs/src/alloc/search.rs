@@ -167,6 +167,8 @@ impl<'r> Search<'r> {
         let mut part = record;
         if !group.busy.is_empty() {
             part = group.busy.in_front_of_limit(record);
+            let aligned = min_len.saturating_add(alignment - 1);
+            part = group.busy.spared().trim(part, aligned, self.max_len.max(aligned));
             if self.request.busy != BusyBlocks::Take {
                 let open = part;
                 part = group.busy.trim(open, min_len, self.max_len);

@@ -142,7 +142,7 @@ pub(crate) fn set_all<F: DaForkMut + ?Sized>(
 }
 
 /// Checks each attribute, and that none is named twice.
-fn verify_all(attributes: &[Attribute<'_>]) -> Result<(), Error> {
+pub(crate) fn verify_all(attributes: &[Attribute<'_>]) -> Result<(), Error> {
     attributes.iter().try_for_each(Attribute::verify)?;
     let mut order: Vec<_> = attributes.iter().collect();
     order.sort_unstable_by_key(|a| (a.namespace, a.name, a.value));

@@ -25,7 +25,7 @@ mod tests;
 
 pub use change::SetMode;
 pub(crate) use change::abandon;
-pub(crate) use change::{finish_removal, remove, set, set_all};
+pub(crate) use change::{finish_removal, remove, set, set_all, verify_all};
 pub(crate) use entry::Attribute;
 pub(crate) use read::{for_each, get};
 pub(crate) use shape::local_size;

@@ -6,13 +6,17 @@
 //! clear it while a group is locked.
 
 mod remapped;
+mod spared;
+mod trim;
 
 use crate::format::AllocRecord;
 use crate::units::AgBlock;
 use parking_lot::Mutex;
 use remapped::RemappedExtents;
+use spared::Spared;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use trim::{first_overlap, trim};
 
 /// Busy extents of a group from which on a checkpoint is worth its while: every search for space
 /// near them looks at them all.
@@ -46,7 +50,8 @@ struct Busy {
 pub struct BusyExtents {
     /// By first block.
     extents: Mutex<BTreeMap<u32, Busy>>,
-    /// Number of extents, and one for a limit, readable without the lock: mostly there are none.
+    /// Number of extents, and one for a limit or spared blocks, readable without the lock: mostly there
+    /// are none.
     count: AtomicUsize,
     /// The greatest block number less the first block that is never given out; 0 without any.
     limit: AtomicU32,
@@ -56,6 +61,12 @@ pub struct BusyExtents {
     generation: AtomicU64,
     /// Blocks that are not free, and wait all the same.
     remapped: RemappedExtents,
+    spared: Spared,
+}
+
+/// The first busy extent that overlaps `[start, end)`.
+fn overlap(extents: &BTreeMap<u32, Busy>, start: u32, end: u32) -> Option<(u32, u32)> {
+    first_overlap(extents, |busy| busy.len, start, end)
 }
 
 impl BusyExtents {
@@ -109,37 +120,7 @@ impl BusyExtents {
     #[must_use]
     pub fn trim(&self, free: AllocRecord, min_len: u32, max_len: u32) -> AllocRecord {
         let extents = self.extents.lock();
-        let (mut start, mut end) = (free.start.0, free.start.0 + free.len);
-        let nothing = AllocRecord { start: free.start, len: 0 };
-        while let Some((first, after)) = Self::first_overlap(&extents, start, end) {
-            let (left, right) = (first.saturating_sub(start), end.saturating_sub(after));
-            if first <= start && after >= end {
-                return nothing;
-            } else if first <= start {
-                start = after;
-            } else if after >= end || left >= max_len {
-                end = first;
-            } else if u64::from(right) >= 4 * u64::from(max_len) {
-                start = after;
-            } else if left >= min_len {
-                end = first;
-            } else {
-                return nothing;
-            }
-            if end - start < min_len {
-                return nothing;
-            }
-        }
-        AllocRecord { start: AgBlock(start), len: end - start }
-    }
-
-    /// The first busy extent that overlaps `[start, end)`.
-    fn first_overlap(extents: &BTreeMap<u32, Busy>, start: u32, end: u32) -> Option<(u32, u32)> {
-        let around = extents.range(..=start).next_back();
-        let around = around.map(|(first, busy)| (*first, first + busy.len));
-        around.filter(|(_, after)| *after > start).or_else(|| {
-            extents.range(start..end).next().map(|(first, busy)| (*first, first + busy.len))
-        })
+        trim(free, min_len, max_len, |start, end| overlap(&extents, start, end))
     }
 
     /// Ends the busy state of blocks that metadata takes at once.
@@ -149,7 +130,7 @@ impl BusyExtents {
         }
         let mut extents = self.extents.lock();
         let (start, end) = (start.0, start.0 + len);
-        while let Some((first, after)) = Self::first_overlap(&extents, start, end)
+        while let Some((first, after)) = overlap(&extents, start, end)
             && let Some(busy) = extents.remove(&first)
         {
             if first < start {
@@ -174,8 +155,9 @@ impl BusyExtents {
     }
 
     fn counted(&self, extents: &BTreeMap<u32, Busy>) {
-        let limit = usize::from(self.limit.load(Ordering::Acquire) > 0);
-        self.count.store(extents.len() + limit, Ordering::Release);
+        let is_limited = self.limit.load(Ordering::Acquire) > 0;
+        let others = usize::from(is_limited || self.spared.blocks() > 0);
+        self.count.store(extents.len() + others, Ordering::Release);
     }
 
     /// Gives no block out again from `start` on, of which `free` are free, whatever they hold. A group
@@ -193,10 +175,31 @@ impl BusyExtents {
         AllocRecord { len: free.len.min(end.saturating_sub(free.start.0)), ..free }
     }
 
-    /// Free blocks that the group counts and never gives out.
+    /// Free blocks that the group counts and does not give out: those behind a bar go with it, so they
+    /// cannot be what the trees may grow into, and spared ones must not be.
     #[inline]
-    pub(crate) fn free_behind_limit(&self) -> u32 {
-        self.free_behind_limit.load(Ordering::Acquire)
+    pub(crate) fn held_back(&self) -> u32 {
+        self.free_behind_limit.load(Ordering::Acquire).saturating_add(self.spared.blocks())
+    }
+
+    /// Spares free blocks.
+    pub(crate) fn spare(&self, free: AllocRecord) {
+        let extents = self.extents.lock();
+        self.spared.add(free);
+        self.counted(&extents);
+    }
+
+    /// Ends the sparing of those of these blocks that are spared; returns how many there were.
+    pub(crate) fn end_sparing(&self, range: AllocRecord) -> u32 {
+        let extents = self.extents.lock();
+        let count = self.spared.remove(range);
+        self.counted(&extents);
+        count
+    }
+
+    /// What is spared.
+    pub(crate) const fn spared(&self) -> &Spared {
+        &self.spared
     }
 
     /// Counts blocks that became free, where they lie behind the limit.

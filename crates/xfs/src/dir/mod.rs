@@ -24,6 +24,7 @@ mod node;
 mod search;
 mod shortform;
 mod shrink;
+mod wipe;
 
 #[cfg(test)]
 mod testing;
@@ -33,6 +34,7 @@ mod tests;
 pub(crate) use fits::fits;
 pub use free_index::SpaceHint;
 pub use iterate::{DirectoryEntry, Position, iterate};
+pub(crate) use wipe::wipe_names;
 
 use crate::cache::BufferRef;
 use crate::da::{DaFork, DaForkMut, Path};

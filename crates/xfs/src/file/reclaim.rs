@@ -33,6 +33,7 @@ pub(crate) fn reclaim(volume: &Volume, inode: &Arc<Inode>) -> Result<(), Error> 
     let _counted = volume.files().reclaims.begin();
     let locks = file_locks(inode);
     let _data = locks.lock_data();
+    keep_literal_area(volume, inode)?;
     loop {
         // What writers and readers of its blocks have under way is done, and no more comes.
         let _frozen = locks.freeze_blocks();
@@ -62,6 +63,12 @@ pub(crate) fn reclaim(volume: &Volume, inode: &Arc<Inode>) -> Result<(), Error> 
         shorten(&mut trans, &mut inode, kind)?;
         trans.commit(&mut [&mut inode])?;
     }
+}
+
+/// Keeps what the inode has, before the first step takes something away.
+fn keep_literal_area(volume: &Volume, inode: &Inode) -> Result<(), Error> {
+    let mut inode = inode.write();
+    if inode.core.mode == 0 { Ok(()) } else { inode.keep_literal_area(volume) }
 }
 
 /// Frees all inodes without a name, open or not; returns how many there were.

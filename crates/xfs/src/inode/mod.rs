@@ -15,7 +15,7 @@ pub(crate) use dirty_files::{DirtyFiles, FileKey, Files, SyncScope, Wanted, file
 pub use extents::{Added, ExtentList, MAX_EXTENT_LEN, Removed};
 pub use fork::{Fork, ForkContent, ForkKind};
 pub(crate) use memory::{
-    BlocksFrozen, Budget, DataLock, DirtyData, FileLocks, FileMemory, Run, file_locks,
+    BlocksFrozen, Budget, DataLock, DirtyData, FileLocks, FileMemory, LiteralArea, Run, file_locks,
 };
 pub(crate) use table::InodeTable;
 
@@ -126,12 +126,6 @@ impl InodeState {
     /// Whether it is newer than its cluster buffer, which it is not from here on.
     pub(crate) fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
-    }
-
-    /// Takes back [`touch`](Self::touch): the inode is gone together with its chunk, so there is
-    /// nothing to store it in.
-    pub(crate) fn discard(&mut self) {
-        self.changed = false;
     }
 
     /// One of the two forks; `None` for an attribute fork that does not exist.

@@ -12,6 +12,7 @@ use crate::format::{AllocRecord, InodeChunkRecord};
 use crate::group::{GroupState, Pick};
 use crate::trans::Transaction;
 use crate::units::{AgBlock, AgInode, AgNumber, InodeNumber};
+use std::sync::Arc;
 
 /// Allocates an inode for a child of `parent` (`None`: the root directory).
 ///
@@ -91,14 +92,15 @@ pub(crate) fn no_room(trans: Transaction<'_>) -> Error {
     }
 }
 
-/// Takes a free inode of a group that has one; `None` if there is none in front of a limit.
+/// Takes a free inode of a group that has one; `None` if there is none in front of a limit, or all are
+/// spared.
 fn pick(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,
     near: Option<AgInode>,
 ) -> Result<Option<AgInode>, Error> {
     let last = group.last_pick(near);
-    let pick = match last.filter(|_| !trans.volume().has_allocation_limit()) {
+    let pick = match last.filter(|_| !trans.volume().holds_back()) {
         Some(last) => last,
         None => match choose(trans, group, near)? {
             Some(chosen) => chosen,
@@ -106,7 +108,7 @@ fn pick(
         },
     };
     let Pick { record, in_all, in_free } = pick;
-    let index = record.allocatable().trailing_zeros();
+    let index = group.busy.spared().allocatable(&record).trailing_zeros();
     let updated = InodeChunkRecord {
         free: record.free & !(1 << index),
         freecount: record.freecount - 1,
@@ -135,7 +137,7 @@ fn pick(
 }
 
 /// The chunk to take an inode of, in a group that has a free one; `None` if there is none in front of a
-/// limit.
+/// bar, or all are spared.
 fn choose(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,
@@ -153,6 +155,14 @@ fn choose(
     {
         record = first_free(trans, group)?;
         if record.is_none_or(|record| !is_usable(trans, group, &record)) {
+            return Ok(None);
+        }
+    }
+    if trans.volume().holds_back()
+        && record.is_some_and(|record| group.busy.spared().allocatable(&record) == 0)
+    {
+        record = first_unspared(trans, group)?;
+        if record.is_none() {
             return Ok(None);
         }
     }
@@ -191,6 +201,29 @@ fn first_free(
     }
     let mut tree = SpaceTree::<Finobt>::new(trans, group);
     Cursor::<Finobt>::new().find(&mut tree, &AgInode(0), Lookup::GreaterOrEqual)
+}
+
+/// A chunk with a free inode that is not spared: the newest, which has most of them, or the first found.
+fn first_unspared(
+    trans: &mut Transaction<'_>,
+    group: &mut GroupState,
+) -> Result<Option<InodeChunkRecord>, Error> {
+    let (busy, newest) = (Arc::clone(&group.busy), group.agi.newest);
+    let is_good = |record: &InodeChunkRecord| busy.spared().allocatable(record) != 0;
+    let mut tree = SpaceTree::<Inobt>::new(trans, group);
+    let mut cursor = Cursor::<Inobt>::new();
+    let found = cursor.find(&mut tree, &newest, Lookup::Equal)?;
+    if let Some(record) = found.filter(is_good) {
+        return Ok(Some(record));
+    }
+    let mut found = cursor.find(&mut tree, &AgInode(0), Lookup::GreaterOrEqual)?;
+    while let Some(record) = found {
+        if is_good(&record) {
+            return Ok(Some(record));
+        }
+        found = cursor.next(&mut tree)?;
+    }
+    Ok(None)
 }
 
 /// The chunk with a free inode nearest to the parent, by the tree of such chunks; `cursor` is most
@@ -271,7 +304,6 @@ mod tests {
     use crate::mkfs::{self, MkfsOptions};
     use crate::ops::{self, NewInode};
     use crate::volume::Volume;
-    use std::sync::Arc;
     use undercroft_block::{BlockDevice, MemoryDevice};
     use uuid::Uuid;
 

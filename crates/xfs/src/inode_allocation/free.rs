@@ -4,7 +4,9 @@ use crate::alloc;
 use crate::alloc::SpaceTree;
 use crate::btree::{Cursor, Finobt, Inobt, Lookup};
 use crate::error::Error;
-use crate::format::{ForkFormat, InodeChunkRecord, InodeCore, InodeFlags, InodeFlags2, RmapOwner};
+use crate::format::{
+    FileType, ForkFormat, InodeChunkRecord, InodeCore, InodeFlags, InodeFlags2, RmapOwner,
+};
 use crate::group::GroupState;
 use crate::inode::{Fork, InodeState, cluster_unit};
 use crate::trans::Transaction;
@@ -23,26 +25,27 @@ pub(crate) fn free(trans: &mut Transaction<'_>, inode: &mut InodeState) -> Resul
     // Dirty data is dropped; numbers are used again at once.
     inode.memory.discard();
     trans.volume().files().forget(inode);
+    if inode.data.format() != ForkFormat::Local || inode.file_type() != FileType::Symlink {
+        inode.core.size = 0;
+    }
     clear(&mut inode.core, trans);
     inode.data = Fork::empty();
     inode.attr = None;
     inode.touch();
+    // Before its cluster may go with it: the journal tells of the removal even then.
+    inode.store(trans)?;
     let (ag, agino) = trans.geometry().split_inode(inode.number);
-    let chunk_is_gone = trans.in_group(ag, |trans, group| free_in_group(trans, group, agino))?;
-    if chunk_is_gone {
-        inode.discard();
-    }
+    trans.in_group(ag, |trans, group| free_in_group(trans, group, agino))?;
     // While the group is locked: as soon as it is not, a new file may get the number.
     trans.volume().drop_inode(inode.number);
     Ok(())
 }
 
-/// Makes the core that of a free inode.
+/// Makes the core that of a free inode. The size is 0, but for a link inside the inode, as kernels leave it.
 fn clear(core: &mut InodeCore, trans: &Transaction<'_>) {
     let features = &trans.geometry().features;
     core.mode = 0;
     core.nlink = 0;
-    core.size = 0;
     core.forkoff = 0;
     core.data_format = ForkFormat::Extents;
     core.attr_format = ForkFormat::Extents;
@@ -55,12 +58,12 @@ fn clear(core: &mut InodeCore, trans: &Transaction<'_>) {
     core.generation = core.generation.wrapping_add(1);
 }
 
-/// Marks an inode free in the trees of its group; `true` if its chunk went with it.
+/// Marks an inode free in the trees of its group; its chunk goes with the last one.
 fn free_in_group(
     trans: &mut Transaction<'_>,
     group: &mut GroupState,
     inode: AgInode,
-) -> Result<bool, Error> {
+) -> Result<(), Error> {
     // A block with more inodes than a record holds cannot be freed by one record.
     let one_record = trans.geometry().inodes_per_block() <= u32::from(InodeChunkRecord::INODES);
     let mut cursor = Cursor::<Inobt>::new();
@@ -91,13 +94,12 @@ fn free_in_group(
         cursor.delete(&mut SpaceTree::<Inobt>::new(trans, group))?;
         update_finobt(trans, group, &old, None)?;
         (group.agi.count, group.agi.free_count) = (left, left_free);
-        free_blocks(trans, group, &old)?;
-        return Ok(true);
+        return free_blocks(trans, group, &old);
     }
     cursor.update(&mut SpaceTree::<Inobt>::new(trans, group), &new)?;
     update_finobt(trans, group, &old, Some(&new))?;
     group.agi.free_count += 1;
-    Ok(false)
+    Ok(())
 }
 
 /// Brings the tree of chunks with free inodes in line: `new` is `None` if the chunk goes.

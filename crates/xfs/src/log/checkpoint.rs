@@ -3,7 +3,7 @@
 //! It holds no copies. Buffers stay as they are in memory, and items are made from them once, when
 //! the checkpoint is closed; until it is durable they are not written in their places.
 
-use super::items;
+use super::items::{self, Removal};
 use crate::cache::{BufferRef, Cache, Content};
 use crate::format::{BufferKind, InodeCreateItem, IntentDone, OperationHeader};
 use rustc_hash::FxHashMap;
@@ -23,9 +23,15 @@ pub(crate) struct LogRecordHints {
     data: SmallVec<[Batch; 1]>,
     /// Items that say that intents of a kernel are done.
     done: Vec<Vec<u8>>,
+    removals: Vec<Removal>,
 }
 
 impl LogRecordHints {
+    /// Inodes were removed together with their cluster.
+    pub(crate) fn remove(&mut self, removals: Vec<Removal>) {
+        self.removals.extend(removals);
+    }
+
     /// A buffer was freed: its images in the journal must not be replayed.
     pub(crate) fn free(&mut self, key: BufferKey) {
         self.freed.insert(key, true);
@@ -68,6 +74,7 @@ pub(super) struct Checkpoint {
     pub(super) created: Vec<InodeCreateItem>,
     /// Items that say that intents of a kernel are done.
     pub(super) done: Vec<Vec<u8>>,
+    pub(super) removals: Vec<Removal>,
     /// Writes of file data that must be waited for before the first record.
     pub(super) data: Vec<Batch>,
     /// File data was written, which must be flushed before the first record.
@@ -119,6 +126,8 @@ impl Checkpoint {
         self.bytes +=
             notes.done.iter().map(|done| OperationHeader::LEN + done.len()).sum::<usize>();
         self.done.append(&mut notes.done);
+        self.bytes += notes.removals.len() * Removal::BYTES;
+        self.removals.append(&mut notes.removals);
         notes.data.drain(..).for_each(|writes| self.add_data(writes));
     }
 

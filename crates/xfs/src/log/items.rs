@@ -2,6 +2,7 @@
 //!
 //! Inodes are never logged as parts of their cluster: each goes as core and forks.
 
+use super::checkpoint::BufferKey;
 use super::records::RecordStream;
 use crate::bytes::{CHANGE_UNIT, Changes, be16, be32, be64, put_be64};
 use crate::cache::{BufferAddress, Content};
@@ -69,6 +70,54 @@ fn changed_inodes<'c>(
         next = ((range.end - 1) >> size_log) + 1;
         first..next
     })
+}
+
+/// The removal of an inode whose cluster is freed in the same checkpoint. No replay needs it, and all pass over
+/// it; a kernel logs it, too, and it tells when the file was removed (docs/format/removed-files.md#the-journal).
+#[derive(Debug)]
+pub(crate) struct Removal {
+    pub(super) cluster: BufferKey,
+    /// Item and core.
+    pub(super) regions: [Vec<u8>; 2],
+}
+
+impl Removal {
+    /// Bytes in a checkpoint.
+    pub(super) const BYTES: usize = 2 * OperationHeader::LEN + InodeItem::LEN + LOG_CORE_LEN;
+}
+
+/// The inodes that were removed since the cluster was logged last.
+pub(crate) fn removals(
+    address: &BufferAddress,
+    content: &Content,
+    geometry: &Geometry,
+) -> Vec<Removal> {
+    let &[cluster] = address.parts() else { return Vec::new() };
+    if content.kind != BufferKind::InodeCluster {
+        return Vec::new();
+    }
+    let size = geometry.inode_size();
+    changed_inodes(&content.changes, geometry)
+        .filter_map(|index| {
+            let inode = content.bytes.get(index * size..(index + 1) * size)?;
+            let core = InodeCore::decode(inode, geometry).ok()?;
+            let item = InodeItem {
+                fields: InodeItemFields::CORE,
+                attr_len: 0,
+                data_len: 0,
+                inode: core.number,
+                device: 0,
+                cluster: cluster.0,
+                cluster_sectors: cluster.1,
+                // Less than 64 KiB.
+                offset: (index * size) as u32,
+            };
+            let mut region = Vec::with_capacity(InodeItem::LEN);
+            item.encode(&mut region);
+            let regions = [region, core_to_log(inode).to_vec()];
+            (core.mode == 0).then_some(Removal { cluster, regions })
+        })
+        .collect()
 }
 
 /// Writes log items into a stream of records.

@@ -39,6 +39,7 @@ pub(crate) use area::LogArea;
 pub(crate) use checkpoint::LogRecordHints;
 pub(crate) use ends::LogEnds;
 pub use ends::{LogState, Torn};
+pub(crate) use items::removals;
 pub(crate) use journal::{Journal, JournalParts, Permit, WriteBack};
 pub(crate) use record::{Defect, Record, Records, Strictness};
 pub(crate) use records::{RecordStream, Seal};

@@ -182,6 +182,12 @@ impl Journal {
         for done in &checkpoint.done {
             items.stream.region(done);
         }
+        for removal in &checkpoint.removals {
+            // In the place of a cluster there may be another by now.
+            if checkpoint.cancels.contains_key(&removal.cluster) {
+                removal.regions.iter().for_each(|region| items.stream.region(region));
+            }
+        }
         let mut logged = std::mem::take(&mut checkpoint.buffers);
         let mut failed = None;
         logged.retain(|buffer| {

@@ -3,8 +3,8 @@
 use super::create::{NewInode, enter, free_slot, new_inode};
 use super::inherit::Inherited;
 use super::locks::{self, Locked};
-use super::path_text;
 use super::unlink::affected;
+use super::{NamedValue, path_text};
 use crate::bmap::ForkWriter;
 use crate::bmap::worst_case;
 use crate::dir;
@@ -82,7 +82,7 @@ fn try_make<T>(
     // directory is locked.
     let slot = free_slot(&mut trans, directory, name)?;
     let inherited = Inherited::from(volume, directory, kind)?;
-    trans.reserve(worst_case(&trans, new, &inherited))?;
+    trans.reserve(worst_case(&trans, new, &inherited.attributes))?;
     trans.lock_groups(affected(volume, directory)?)?;
     let Some(number) =
         inode_allocation::find(&mut trans, Some(parent), kind == FileType::Directory)?
@@ -125,7 +125,7 @@ fn try_create_unlinked(
     let directory = inodes.get(near);
     locks::expect_directory(directory)?;
     let inherited = Inherited::from(volume, directory, kind)?;
-    trans.reserve(worst_case(&trans, new, &inherited))?;
+    trans.reserve(worst_case(&trans, new, &inherited.attributes))?;
     let Some(number) = inode_allocation::find(&mut trans, Some(near), false)? else {
         return Err(inode_allocation::no_room(trans));
     };
@@ -146,7 +146,7 @@ fn try_create_unlinked(
 }
 
 /// The type of a new inode, once it is known that it can be stored.
-fn check(new: &NewInode<'_>) -> Result<FileType, Error> {
+pub(super) fn check(new: &NewInode<'_>) -> Result<FileType, Error> {
     let kind = new.file_type()?;
     if kind == FileType::Symlink {
         symlink::refuse(new.target)?;
@@ -160,15 +160,18 @@ fn check(new: &NewInode<'_>) -> Result<FileType, Error> {
     Ok(kind)
 }
 
-/// Blocks that creating the inode may take.
-fn worst_case(trans: &Transaction<'_>, new: &NewInode<'_>, inherited: &Inherited) -> u64 {
+/// Blocks that creating the inode with these attributes may take.
+pub(super) fn worst_case(
+    trans: &Transaction<'_>,
+    new: &NewInode<'_>,
+    attributes: &[NamedValue],
+) -> u64 {
     let mut blocks =
         worst_case::inode(trans) + worst_case::entry(trans) + worst_case::parent_pointer(trans);
     if !new.target.is_empty() {
         blocks += worst_case::symlink(trans, new.target.len());
     }
-    inherited
-        .attributes
+    attributes
         .iter()
         .fold(blocks, |blocks, (_, value)| blocks + worst_case::attribute(trans, value.len()))
 }

@@ -228,6 +228,9 @@ impl UnlinkPlan {
         if let Self::Free { .. } = self {
             return free_now(trans, inode);
         }
+        if let Self::List = self {
+            inode.keep_literal_area(trans.volume())?;
+        }
         if geometry.features.parent_pointers() {
             let generation = parent.core.generation;
             let pointer = ParentPointer { name, parent: parent.number, generation };

@@ -30,6 +30,42 @@ pub fn set_attributes<'a>(
     attributes: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
 ) -> Result<(), Error> {
     alloc::return_if_scarce(trans)?;
+    let Sorted { mut plain, lists } = sort(attributes)?;
+    let lists: Vec<_> = lists
+        .iter()
+        .filter_map(|(kind, list)| Some((*kind, disk_list(inode, *kind, list.as_ref()?)?)))
+        .collect();
+    plain.extend(lists.iter().map(|(kind, value)| Attribute {
+        namespace: Namespace::Trusted,
+        name: kind.disk_name().as_bytes(),
+        value,
+    }));
+    if plain.is_empty() {
+        return Ok(());
+    }
+    attribute_fork::make(trans, inode, attr::local_size(plain.iter().copied()))?;
+    attr::set_all(&mut ForkWriter::new(trans, inode, ForkKind::Attr), &plain)
+}
+
+/// Attributes by the form in which they are stored.
+struct Sorted<'a> {
+    plain: Vec<Attribute<'a>>,
+    lists: Vec<(AclKind, Option<Acl>)>,
+}
+
+/// Finds all that speaks against [storing](set_attributes) these attributes, but for space.
+///
+/// # Errors
+/// A name or value cannot be stored, or a name is there twice.
+pub(super) fn check_attributes<'a>(
+    attributes: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
+) -> Result<(), Error> {
+    attr::verify_all(&sort(attributes)?.plain)
+}
+
+fn sort<'a>(
+    attributes: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
+) -> Result<Sorted<'a>, Error> {
     let (mut plain, mut lists, mut raw) = (Vec::new(), Vec::new(), Vec::new());
     for (name, value) in attributes {
         if let Some(kind) = AclKind::from_xattr_name(name) {
@@ -49,20 +85,7 @@ pub fn set_attributes<'a>(
             lists.push((kind, Some(list)));
         }
     }
-    let lists: Vec<_> = lists
-        .iter()
-        .filter_map(|(kind, list)| Some((*kind, disk_list(inode, *kind, list.as_ref()?)?)))
-        .collect();
-    plain.extend(lists.iter().map(|(kind, value)| Attribute {
-        namespace: Namespace::Trusted,
-        name: kind.disk_name().as_bytes(),
-        value,
-    }));
-    if plain.is_empty() {
-        return Ok(());
-    }
-    attribute_fork::make(trans, inode, attr::local_size(plain.iter().copied()))?;
-    attr::set_all(&mut ForkWriter::new(trans, inode, ForkKind::Attr), &plain)
+    Ok(Sorted { plain, lists })
 }
 
 pub(super) fn split<'a>(name: &'a [u8], value: &'a [u8]) -> Result<Attribute<'a>, Error> {

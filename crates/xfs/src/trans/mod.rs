@@ -23,7 +23,7 @@ use crate::format::{BufferKind, InodeCreateItem, IntentDone};
 use crate::geometry::Geometry;
 use crate::group::{GroupGuard, GroupState};
 use crate::inode::InodeGuard;
-use crate::log::{LogRecordHints, Permit};
+use crate::log::{LogRecordHints, Permit, removals};
 use crate::units::{AgBlock, AgNumber};
 use crate::volume::Volume;
 use smallvec::SmallVec;
@@ -265,6 +265,8 @@ impl<'v> Transaction<'v> {
             // It stays part of the transaction: the journal needs its older images until this one
             // is durable.
             self.edit(buffer).0.log.freed = true;
+            let removals = removals(buffer.address(), &buffer.content(), self.geometry());
+            self.notes.remove(removals);
             buffer.address().parts().iter().for_each(|part| self.notes.free(*part));
             self.volume.cache().forget(buffer.sector());
             buffer.content().changes.clear();

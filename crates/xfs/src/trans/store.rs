@@ -4,8 +4,10 @@ use super::Transaction;
 use crate::bytes::{be32, be64};
 use crate::error::Error;
 use crate::format::{BufferKind, INODE_LSN_OFFSET, InodeCore, InodeFlags2, NEXT_UNLINKED_OFFSET};
-use crate::inode::{InodeState, place};
+use crate::geometry::Geometry;
+use crate::inode::{InodeState, LiteralArea, place};
 use crate::units::{AgInode, Lsn};
+use crate::volume::Volume;
 
 impl InodeState {
     /// Writes the inode into its cluster buffer, as part of the transaction. Times that its encoding
@@ -42,11 +44,46 @@ impl InodeState {
         let encoded = self.core.encode(bytes, geometry);
         self.core.size = size;
         encoded.map_err(|error| Error::Inode { inode: self.number, what: error.to_string() })?;
+        self.store_forks(geometry, bytes);
+        self.memory.accessed = false;
+        Ok(())
+    }
+
+    /// Writes the forks behind the core. A free inode keeps what is there, as a kernel leaves it.
+    fn store_forks(&mut self, geometry: &Geometry, bytes: &mut [u8]) {
+        if self.core.mode == 0 {
+            if let Some(literal) = self.memory.literal.take() {
+                bytes[geometry.inode_core_size()..].copy_from_slice(literal.bytes());
+            }
+            return;
+        }
         self.data.encode(&mut bytes[self.core.data_fork(geometry)]);
         if let Some(attr) = &self.attr {
             attr.encode(&mut bytes[self.core.attr_fork(geometry)]);
         }
-        self.memory.accessed = false;
+    }
+
+    /// Keeps the area of the forks, as it is stored, for the time when the inode is free. The changes
+    /// until then are those of its removal; the later of two calls counts for the data fork.
+    ///
+    /// # Errors
+    /// The cluster is damaged; the device failed.
+    pub(crate) fn keep_literal_area(&mut self, volume: &Volume) -> Result<(), Error> {
+        let geometry = volume.geometry();
+        let (address, offset) = place(geometry, self.number);
+        let buffer = volume.cache().read(&address, BufferKind::InodeCluster)?;
+        let cluster = buffer.read();
+        let bytes = &cluster[offset + geometry.inode_core_size()..offset + geometry.inode_size()];
+        match &mut self.memory.literal {
+            Some(kept) => kept.renew_data(bytes),
+            None => {
+                let attributes = match self.core.forkoff {
+                    0 => bytes.len(),
+                    units => usize::from(units) * 8,
+                };
+                self.memory.literal = Some(LiteralArea::new(bytes, attributes.min(bytes.len())));
+            }
+        }
         Ok(())
     }
 }

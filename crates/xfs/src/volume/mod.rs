@@ -35,7 +35,7 @@ use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 use undercroft_block::{BlockDevice, Reserved, Sector, read_exact_at};
 use undercroft_locks::OrderedMutex;
@@ -72,6 +72,8 @@ pub struct Volume {
     /// Groups from which space is given out.
     allocating_groups: u32,
     is_limited: bool,
+    /// Blocks or inodes of some group are spared.
+    sparing: AtomicBool,
     /// Number of the open checkpoint of the journal, 0 without one.
     open_checkpoint: Arc<AtomicU64>,
     inodes: InodeTable,
@@ -168,6 +170,7 @@ impl Volume {
             near_search: None,
             allocating_groups,
             is_limited: false,
+            sparing: AtomicBool::new(false),
             open_checkpoint: Arc::default(),
             inodes,
             files: DirtyFiles::new(LiveOptions::default().dirty_bytes),
@@ -361,6 +364,16 @@ impl Volume {
     /// Whether there is a [limit](Self::limit_allocation).
     pub(crate) const fn has_allocation_limit(&self) -> bool {
         self.is_limited
+    }
+
+    /// Spares free blocks, or free inodes, of groups: they are not given out.
+    pub(crate) fn set_sparing(&self) {
+        self.sparing.store(true, Ordering::Release);
+    }
+
+    /// Whether something that is free is not given out.
+    pub(crate) fn holds_back(&self) -> bool {
+        self.is_limited || self.sparing.load(Ordering::Acquire)
     }
 
     /// Groups from which space is given out, from the first on.

@@ -6,3 +6,4 @@ mod data;
 mod fsync;
 mod open_files;
 mod operations;
+mod removed;

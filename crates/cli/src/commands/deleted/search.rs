@@ -19,6 +19,15 @@ pub(crate) struct Found {
 pub(crate) fn search(image: &ImageArgs) -> Result<Found> {
     let device = image.device()?;
     let present = if image.may_replay() { replayed(image, &device) } else { Arc::clone(&device) };
+    look(image, device, present)
+}
+
+/// As [`search`], on a device that is open; `present` is the same with its journal replayed.
+pub(crate) fn look(
+    image: &ImageArgs,
+    device: Arc<dyn BlockDevice>,
+    present: Arc<dyn BlockDevice>,
+) -> Result<Found> {
     let disk = Disk::replayed(device, present).map_err(|error| image.explain(error.into()))?;
     let bar = Progress::new();
     let removed = Removed::find(&disk, &mut |step, done, all| match step {

@@ -7,10 +7,12 @@
 
 mod budget;
 mod dirty;
+mod literal_area;
 mod locks;
 
 pub(crate) use budget::Budget;
 pub(crate) use dirty::{DirtyData, Run};
+pub(crate) use literal_area::LiteralArea;
 pub(crate) use locks::{BlocksFrozen, DataLock, FileLocks};
 
 use super::{Inode, InodeState};
@@ -30,6 +32,8 @@ pub(crate) struct FileMemory {
     pub(crate) awaits_name: bool,
     /// It has no name and is being freed.
     pub(crate) is_going: bool,
+    /// The content of the area of its forks when it will be free, where that is not what is there.
+    pub(crate) literal: Option<LiteralArea>,
     /// The time of access is newer than in the cluster.
     pub(crate) accessed: bool,
     /// How often it is open. While it is, it is not freed.

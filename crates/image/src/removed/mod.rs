@@ -1,6 +1,8 @@
 //! Removed files of a volume as a source of entries: to be put into a directory, an archive or a
 //! new volume, as any tree.
 
+mod put_back;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -10,6 +12,8 @@ use undercroft_source::{
     SourceError, Timestamp, Xattr,
 };
 use undercroft_xfs::format::FileType;
+
+pub use put_back::{PutBack, PutBackEvent, Summary as PutBackSummary};
 
 /// Where files go whose directory has no name.
 const NAMELESS: &[u8] = b"lost+found";
@@ -50,13 +54,7 @@ const START: Pass = Pass { next: 0, contents: None };
 impl RemovedSource {
     /// The files of `removed`, found on `disk`, that `takes` accepts.
     pub fn new(disk: &Disk, removed: &Arc<Removed>, takes: impl Fn(&RemovedFile) -> bool) -> Self {
-        let mut plan = Plan::default();
-        for (index, file) in removed.files.iter().enumerate() {
-            if takes(file) {
-                plan.add(index, file);
-            }
-        }
-        let planned = plan.entries(disk, removed);
+        let planned = plan(disk, removed, takes);
         let (disk, removed) = (disk.clone(), Arc::clone(removed));
         let pool = BufferPool::default();
         Self { disk, removed, planned, state: START, pool, is_scanned: false }
@@ -67,6 +65,17 @@ impl RemovedSource {
     pub fn count(&self) -> usize {
         self.planned.len()
     }
+}
+
+/// The entries of the files that `takes` accepts.
+fn plan(disk: &Disk, removed: &Removed, takes: impl Fn(&RemovedFile) -> bool) -> Vec<Planned> {
+    let mut plan = Plan::default();
+    for (index, file) in removed.files.iter().enumerate() {
+        if takes(file) {
+            plan.add(index, file);
+        }
+    }
+    plan.entries(disk, removed)
 }
 
 /// The places of files.
@@ -112,7 +121,7 @@ impl Plan {
         for (names, index) in self.directories {
             let Some(path) = path(&names) else { continue };
             let file = index.map(|index| &removed.files[index]);
-            placed.push((names, Planned { entry: directory(path, file), file: None }));
+            placed.push((names, Planned { entry: directory(path, file), file: index }));
         }
         for (index, places) in self.files {
             let file = &removed.files[index];
@@ -247,7 +256,8 @@ impl Source for RemovedSource {
     fn next_entry(&mut self) -> Result<Option<Entry>, SourceError> {
         let Some(planned) = self.planned.get(self.state.next) else { return Ok(None) };
         self.state.next += 1;
-        let file = planned.file.map(|index| &self.removed.files[index]);
+        let is_regular = matches!(planned.entry.kind, Kind::Regular { .. });
+        let file = planned.file.filter(|_| is_regular).map(|index| &self.removed.files[index]);
         self.state.contents = file.map(|file| Contents::new(&self.disk, file));
         Ok(Some(planned.entry.clone()))
     }
