@@ -143,7 +143,7 @@ fn path(names: &[Vec<u8>]) -> Option<EntryPath> {
 /// A name for a file that no other has.
 fn free_name(mut names: Names, file: &RemovedFile, used: &mut HashSet<Names>) -> Names {
     let mark: &[u8] = match file.state {
-        State::Partly(_) => b".partial",
+        State::Partly => b".partial",
         State::Unsized => b".unsized",
         State::Whole | State::Shared | State::Lost => b"",
     };

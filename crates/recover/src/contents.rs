@@ -7,7 +7,7 @@ use undercroft_xfs_format::Extent;
 
 use crate::disk::Disk;
 use crate::error::RecoverError;
-use crate::removed::{Content, RemovedFile, State};
+use crate::removed::{Content, RemovedFile};
 
 /// Bytes read at a time.
 const PIECE: u64 = 1 << 20;
@@ -55,7 +55,7 @@ impl Contents {
             let start = extent.offset.0 << log;
             let end = (extent.end().0 << log).min(file.size);
             let first = disk.geometry.sector(extent.start).0;
-            for range in without_losses(start..end, &file.state) {
+            for range in without_losses(start..end, &file.losses) {
                 let sector = first + (range.start - start) / 512;
                 parts.push((range, sector));
             }
@@ -98,16 +98,15 @@ impl Contents {
 }
 
 /// The parts of a range that are not lost. Losses begin with a block.
-fn without_losses(range: Range<u64>, state: &State) -> Vec<Range<u64>> {
-    let losses: &[_] = if let State::Partly(losses) = state { losses } else { &[] };
+fn without_losses(range: Range<u64>, losses: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut parts = Vec::new();
     let mut at = range.start;
     for loss in losses {
-        if loss.bytes.end <= at || loss.bytes.start >= range.end {
+        if loss.end <= at || loss.start >= range.end {
             continue;
         }
-        parts.push(at..loss.bytes.start.max(at));
-        at = loss.bytes.end.min(range.end);
+        parts.push(at..loss.start.max(at));
+        at = loss.end.min(range.end);
     }
     parts.push(at..range.end.max(at));
     parts.retain(|part| !part.is_empty());

@@ -60,4 +60,4 @@ pub use error::RecoverError;
 pub use file_id::FileId;
 pub use journal::Span;
 pub use progress::Step;
-pub use removed::{Loss, Path, Removed, RemovedFile, SizeFrom, State};
+pub use removed::{Path, Removed, RemovedFile, SizeFrom, State};

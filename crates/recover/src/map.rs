@@ -5,11 +5,10 @@ use std::ops::Range;
 use rustc_hash::FxHashSet;
 use undercroft_xfs_format::units::{FileBlock, FsBlock, InodeNumber};
 use undercroft_xfs_format::{
-    BmapRoot, Extent, ForkFormat, HeaderLayout, TreeKind, block_capacity, bytes,
+    BmapRoot, Extent, ForkFormat, HeaderLayout, InodeCore, TreeKind, block_capacity, bytes,
 };
 
 use crate::disk::Disk;
-use crate::trail::Fork;
 use crate::trees::is_tree_block;
 
 /// A map of a file's blocks.
@@ -19,8 +18,6 @@ pub(crate) struct Map {
     pub(crate) extents: Vec<Extent>,
     /// Ranges of the file of which the tree's blocks are gone.
     pub(crate) missing: Vec<Range<u64>>,
-    /// Blocks of the tree.
-    pub(crate) tree_blocks: u64,
 }
 
 impl Map {
@@ -42,29 +39,28 @@ impl Map {
 }
 
 /// The map that a fork says; `None` if it says none.
-pub(crate) fn of_fork(disk: &Disk, file: InodeNumber, fork: &Fork) -> Option<Map> {
-    match fork.format {
+pub(crate) fn of_fork(
+    disk: &Disk,
+    file: InodeNumber,
+    core: &InodeCore,
+    fork: &[u8],
+) -> Option<Map> {
+    match core.data_format {
         ForkFormat::Extents => {
-            let count = usize::try_from(fork.extents).ok()?;
-            let records = fork.bytes.chunks_exact(Extent::LEN);
+            let count = usize::try_from(core.data_extents).ok()?;
+            let records = fork.chunks_exact(Extent::LEN);
             let mut map = Map::default();
             let all = records.take(count).all(|record| map.push(disk, Extent::decode(record)));
             (all && map.extents.len() == count).then_some(map)
         }
-        ForkFormat::Btree => of_root(disk, file, &fork.bytes),
+        ForkFormat::Btree => of_root(disk, file, fork),
         ForkFormat::Dev | ForkFormat::Local | ForkFormat::Uuid | ForkFormat::MetaBtree => None,
     }
 }
 
 /// The map that the area of the forks of a free inode seems to hold: extents as far as they can be
-/// some, or the root of a tree. `len` is where another fork was, if that is known.
-pub(crate) fn of_literal(
-    disk: &Disk,
-    file: InodeNumber,
-    literal: &[u8],
-    len: Option<usize>,
-) -> Option<Map> {
-    let bytes = &literal[..len.unwrap_or(literal.len()).min(literal.len())];
+/// some, or the root of a tree.
+pub(crate) fn of_literal(disk: &Disk, file: InodeNumber, bytes: &[u8]) -> Option<Map> {
     let mut map = Map::default();
     for record in bytes.chunks_exact(Extent::LEN) {
         if record.iter().all(|byte| *byte == 0) || !map.push(disk, Extent::decode(record)) {
@@ -113,7 +109,7 @@ impl Tree<'_> {
             return false;
         }
         let Ok(bytes) = self.disk.blocks(block, 1) else { return false };
-        let sector = geometry.sector(block).0;
+        let sector = geometry.sector(block);
         if is_tree_block(geometry, &bytes, TreeKind::Bmbt, level, sector).is_err() {
             return false;
         }
@@ -121,10 +117,8 @@ impl Tree<'_> {
         if layout.owner(&bytes).is_some_and(|owner| owner != self.file.0) {
             return false;
         }
-        self.map.tree_blocks += 1;
         let count = usize::from(HeaderLayout::numrecs(&bytes));
-        let (head, body) = bytes.split_at(layout.header_len());
-        debug_assert_eq!(head.len(), layout.header_len());
+        let body = &bytes[layout.header_len()..];
         if level == 0 {
             let records = body.chunks_exact(Extent::LEN).take(count).map(Extent::decode);
             let disk = self.disk;

@@ -12,7 +12,7 @@ use undercroft_xfs_format::{
 use crate::disk::Disk;
 use crate::error::RecoverError;
 use crate::file_id::FileId;
-use crate::progress::Progress;
+use crate::progress::{Progress, Step};
 use crate::stream::{joined, read_in_order};
 use crate::trail::End;
 use crate::trees;
@@ -68,6 +68,7 @@ pub(crate) fn read(
     progress: &mut Progress<'_>,
     mut freed: impl FnMut(FileId, End),
 ) -> Result<Present, RecoverError> {
+    progress.begin(Step::Inodes, 0);
     let geometry = &disk.geometry;
     let mut present = Present::default();
     for ag in (0..geometry.ag_count).map(AgNumber) {
@@ -154,7 +155,7 @@ fn take(
         return;
     }
     if let Some(end) = end(disk, core, bytes) {
-        freed(FileId { number, generation: end.core.generation.wrapping_sub(1) }, end);
+        freed(FileId::freed(&end.core), end);
     }
 }
 

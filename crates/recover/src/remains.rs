@@ -14,7 +14,7 @@ use crate::disk::Disk;
 use crate::file_id::FileId;
 use crate::names::{self, Name};
 use crate::present::{decode, end};
-use crate::progress::Progress;
+use crate::progress::{Progress, Step};
 use crate::space::FreeSpace;
 use crate::stream::read_in_order;
 use crate::trail::{End, InodeCopy, Origin};
@@ -54,7 +54,10 @@ pub(crate) fn read(
     let mut remains = Remains::default();
     let unit = u64::from(geometry.sectors_per_block());
     let block_size = geometry.block_size();
-    read_in_order(&disk.present, space.sectors(disk), unit, |sector, piece| {
+    let sectors = space.sectors(disk);
+    let bytes = sectors.iter().map(|range| (range.end - range.start) * 512).sum();
+    progress.begin(Step::FreeSpace, bytes);
+    read_in_order(&disk.present, sectors, unit, |sector, piece| {
         let Ok(piece) = piece else {
             remains.unreadable += unit;
             return;
@@ -120,8 +123,7 @@ impl Remains {
             if core.mode != 0 {
                 visit(number, OldInode::Used(in_place(disk, core, bytes)));
             } else if let Some(end) = end(disk, core, bytes) {
-                let generation = end.core.generation.wrapping_sub(1);
-                visit(number, OldInode::Freed(FileId { number, generation }, end));
+                visit(number, OldInode::Freed(FileId::freed(&end.core), end));
             }
         }
         any
@@ -167,7 +169,7 @@ impl Remains {
                 }
             }
             BufferKind::Tree(TreeKind::Bmbt)
-                if is_tree_block(geometry, block, TreeKind::Bmbt, 0, sector).is_ok() =>
+                if is_tree_block(geometry, block, TreeKind::Bmbt, 0, Sector(sector)).is_ok() =>
             {
                 let layout = HeaderLayout::new(TreeKind::Bmbt, true);
                 let count = usize::from(HeaderLayout::numrecs(block));
@@ -180,11 +182,11 @@ impl Remains {
         }
     }
 
-    /// Whether metadata was written over a block.
-    pub(crate) fn is_metadata(&self, range: std::ops::Range<u64>) -> Vec<u64> {
+    /// The blocks of a range that metadata was written over.
+    pub(crate) fn metadata_in(&self, range: std::ops::Range<u64>) -> impl Iterator<Item = u64> {
         let first = self.metadata.partition_point(|block| block.0 < range.start);
-        let inside = self.metadata[first..].iter().take_while(|block| block.0 < range.end);
-        inside.map(|block| block.0).collect()
+        let inside = self.metadata[first..].iter().take_while(move |block| block.0 < range.end);
+        inside.map(|block| block.0)
     }
 }
 

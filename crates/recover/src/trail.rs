@@ -98,11 +98,14 @@ impl Trail {
         }
     }
 
-    /// Adds the removal. A free inode is found in the journal and in its place; the place alone has
-    /// the area of the forks.
+    /// Adds the removal; the newest counts. A free inode is found in the journal and in its place; the
+    /// place alone has the area of the forks.
     pub(crate) fn set_end(&mut self, end: End) {
-        let literal = self.end.take().and_then(|old| old.literal);
-        let literal = end.literal.or(literal);
-        self.end = Some(End { literal, ..end });
+        let (newer, older) = match self.end.take() {
+            Some(old) if old.lsn > end.lsn => (old, Some(end)),
+            old => (end, old),
+        };
+        let literal = newer.literal.or_else(|| older?.literal);
+        self.end = Some(End { literal, ..newer });
     }
 }

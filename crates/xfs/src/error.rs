@@ -323,6 +323,12 @@ impl From<SuperblockError> for Error {
     }
 }
 
+impl From<JournalDefect> for Error {
+    fn from(JournalDefect { lsn, what }: JournalDefect) -> Self {
+        Self::Journal { lsn, what }
+    }
+}
+
 /// Keeps the message. The number is lost, as the standard library has either; its kind is the
 /// nearest there is.
 impl From<Error> for io::Error {

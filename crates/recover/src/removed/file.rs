@@ -14,7 +14,7 @@ use crate::disk::Disk;
 use crate::file_id::FileId;
 use crate::map::{self, Map};
 use crate::names::{self, Name};
-use crate::trail::{Fork, Origin, Trail};
+use crate::trail::{Origin, Trail};
 
 /// How the size of a file is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,7 +28,7 @@ pub enum SizeFrom {
 }
 
 /// What can be said of the content of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// Every block belongs to no one, and no one is known to have had it since.
     Whole,
@@ -38,30 +38,26 @@ pub enum State {
     /// an earlier time are among them.
     Unsized,
     /// Parts were overwritten, or their place is not known.
-    Partly(Vec<Loss>),
+    Partly,
     /// Nothing of the content is known.
     Lost,
 }
 
 impl State {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::Whole, Self::Shared, Self::Unsized, Self::Partly, Self::Lost];
+
     /// The word for it.
     #[must_use]
-    pub const fn name(&self) -> &'static str {
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Whole => "whole",
             Self::Shared => "shared",
             Self::Unsized => "unsized",
-            Self::Partly(_) => "partly",
+            Self::Partly => "partly",
             Self::Lost => "lost",
         }
     }
-}
-
-/// Bytes of a file that are lost.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loss {
-    /// Which.
-    pub bytes: Range<u64>,
 }
 
 /// The path that a removed file had.
@@ -111,6 +107,8 @@ pub struct RemovedFile {
     pub attributes: Vec<(Vec<u8>, Vec<u8>)>,
     /// What of its content is left.
     pub state: State,
+    /// Bytes that are lost, in ascending order.
+    pub losses: Vec<Range<u64>>,
     pub(crate) content: Content,
     pub(crate) names: Vec<Name>,
     /// The latest time at which it is known to have been there.
@@ -202,6 +200,7 @@ fn of_trail(disk: &Disk, evidence: &Evidence, id: FileId, trail: &Trail) -> Opti
         mtime: core.mtime,
         attributes: fork.map_or(Vec::new(), attributes::of_shortform),
         state: State::Lost,
+        losses: Vec::new(),
         content,
         names,
         links: seen.map_or(0, |seen| seen.value.nlink),
@@ -257,21 +256,20 @@ fn known(
     let end = usize::from(core.forkoff) * 8;
     let stale = literal.map(|bytes| {
         let len = if end == 0 { bytes.len() } else { end.min(bytes.len()) };
-        let (format, extents) = (core.data_format, core.data_extents);
-        Fork { format, extents, bytes: bytes[..len].into() }
+        &bytes[..len]
     });
-    let Some(fork) = own.cloned().or(stale) else { return Content::None };
+    let Some(fork) = own.map(|fork| &*fork.bytes).or(stale) else { return Content::None };
     match core.file_type() {
-        Some(FileType::Symlink) if fork.format == ForkFormat::Local => {
+        Some(FileType::Symlink) if core.data_format == ForkFormat::Local => {
             let size = usize::try_from(core.size).unwrap_or(usize::MAX);
-            fork.bytes.get(..size).map_or(Content::None, |target| Content::Bytes(target.into()))
+            fork.get(..size).map_or(Content::None, |target| Content::Bytes(target.into()))
         }
         Some(FileType::Character | FileType::Block) => {
-            let number = fork.bytes.first_chunk().map(|bytes| u32::from_be_bytes(*bytes));
+            let number = fork.first_chunk().map(|bytes| u32::from_be_bytes(*bytes));
             number.map(DeviceNumber::decode).map_or(Content::None, Content::Device)
         }
         Some(FileType::Regular | FileType::Directory | FileType::Symlink) => {
-            map::of_fork(disk, number, &fork).map_or(Content::None, Content::Map)
+            map::of_fork(disk, number, core, fork).map_or(Content::None, Content::Map)
         }
         _ => Content::None,
     }
@@ -285,7 +283,7 @@ fn guessed(
     data_len: Option<usize>,
 ) -> (Option<FileType>, Content) {
     let bytes = &literal[..data_len.unwrap_or(literal.len()).min(literal.len())];
-    if let Some(map) = map::of_literal(disk, number, bytes, None) {
+    if let Some(map) = map::of_literal(disk, number, bytes) {
         let start = map.extents.first().and_then(|extent| disk.blocks(extent.start, 1).ok());
         let kind = start.and_then(|block| directory::kind(&disk.geometry, &block));
         let kind = kind.map_or(FileType::Regular, |_| FileType::Directory);

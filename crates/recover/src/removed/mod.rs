@@ -15,7 +15,7 @@ use crate::journal::Span;
 use crate::progress::{Progress, Step};
 use evidence::Evidence;
 pub(crate) use file::Content;
-pub use file::{Loss, Path, RemovedFile, SizeFrom, State};
+pub use file::{Path, RemovedFile, SizeFrom, State};
 
 /// The removed files of a volume.
 #[derive(Debug)]

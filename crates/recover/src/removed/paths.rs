@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
-use undercroft_xfs_format::Timestamp;
 use undercroft_xfs_format::units::{InodeNumber, Lsn};
 
 use super::ByNumber;
@@ -77,7 +76,7 @@ impl Meaning<'_> {
         // How much older than its block a removed entry is, nothing says.
         if let Some(time) = time.filter(|_| !old.entry.is_removed) {
             let index = self.by_number.at(number, old.lsn)?;
-            return is_born(files[index].crtime, time).then_some(index);
+            return (files[index].crtime <= time).then_some(index);
         }
         let only = self.by_number.only(number)?;
         self.evidence.present.generation(number).is_none().then_some(only)
@@ -90,7 +89,7 @@ impl Meaning<'_> {
         }
         let time = self.evidence.time_at(old.lsn);
         let removed = self.by_number.at(old.parent, old.lsn).map(|index| &files[index]);
-        let is_there = |crtime| time.is_none_or(|time| is_born(crtime, time));
+        let is_there = |crtime| time.is_none_or(|time| crtime <= time);
         if let Some(file) = removed.filter(|file| is_there(file.crtime)) {
             return Some(file.id.generation);
         }
@@ -98,11 +97,6 @@ impl Meaning<'_> {
         let core = decode(self.disk, old.parent, &bytes)?;
         is_there(core.crtime).then(|| self.evidence.present.generation(old.parent))?
     }
-}
-
-/// Whether a file that was made at a time was there at another.
-fn is_born(made: Timestamp, at: Timestamp) -> bool {
-    (made.seconds, made.nanoseconds) <= (at.seconds, at.nanoseconds)
 }
 
 /// Places of directories, each found once.

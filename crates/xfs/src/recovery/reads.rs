@@ -5,6 +5,7 @@
 //! in the order of the device, under one plug. A block that could not be read is read again when it
 //! is wanted, so damage in a block that is not replayed is no error.
 
+use crate::format::LogItem;
 use crate::format::{BufferItem, BufferItemFlags, InodeCreateItem, InodeItem, LogItemKind};
 use crate::geometry::Geometry;
 use crate::units::AgBlock;
@@ -13,8 +14,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use undercroft_block::{Bio, BlockDevice, Buffer, Plug, Sector, Waiter};
-
-use super::transaction::LogItem;
 
 /// Bytes of a batch.
 const BATCH_BYTES: usize = 16 << 20;

@@ -12,7 +12,7 @@ pub(super) use search::{Found, search};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::io::Write;
-use undercroft_recover::{Path, RemovedFile, SizeFrom, State};
+use undercroft_recover::{Path, RemovedFile, SizeFrom};
 use undercroft_xfs::format::FileType;
 
 /// List the files that were removed from a volume.
@@ -73,12 +73,6 @@ struct Json {
 
 impl Json {
     fn new(file: &RemovedFile) -> Self {
-        let lost = match &file.state {
-            State::Partly(losses) => {
-                losses.iter().map(|loss| [loss.bytes.start, loss.bytes.end]).collect()
-            }
-            _ => Vec::new(),
-        };
         Self {
             paths: file.paths.iter().map(|path| text::Name::new(&joined(path))).collect(),
             complete: file.paths.first().is_some_and(|path| path.is_complete),
@@ -97,7 +91,7 @@ impl Json {
             uid: file.uid,
             gid: file.gid,
             mode: file.mode.map(|mode| format!("{mode:04o}")),
-            lost,
+            lost: file.losses.iter().map(|loss| [loss.start, loss.end]).collect(),
         }
     }
 }
