@@ -47,7 +47,9 @@ impl Progress {
     pub(crate) fn show_bytes(&self, done: u64, total: u64) {
         let Self(bar) = self;
         if bar.length().is_none() {
-            if let Ok(style) = ProgressStyle::with_template("{wide_bar} {bytes} of {total_bytes}") {
+            if let Ok(style) =
+                ProgressStyle::with_template("{wide_bar} {bytes} of {total_bytes}, {eta} left")
+            {
                 bar.set_style(style);
             }
             bar.set_length(total);

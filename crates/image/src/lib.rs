@@ -17,6 +17,6 @@ pub mod unpack;
 
 pub mod pack;
 
-mod removed;
+mod found;
 
-pub use removed::RemovedSource;
+pub use found::FoundSource;

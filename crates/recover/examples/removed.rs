@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use undercroft_block::FileDevice;
-use undercroft_recover::{Contents, Disk, RecoverError, Removed, RemovedFile};
+use undercroft_recover::{Contents, Disk, FoundFile, RecoverError, Removed};
 
-fn digest(disk: &Disk, file: &RemovedFile) -> Result<String, RecoverError> {
+fn digest(disk: &Disk, file: &FoundFile) -> Result<String, RecoverError> {
     let mut digest = Sha256::new();
     let zeroes = vec![0; 1 << 16];
     let fill = |digest: &mut Sha256, mut len: u64| {

@@ -111,11 +111,12 @@ impl<'c> Owners<'c> {
 }
 
 /// Whether two files had the blocks together: both may share, at the same place of the file, and at
-/// one time.
+/// one time. Two that are there may share them anywhere.
 fn is_clone(one: &Claim, other: &Claim) -> bool {
     let place = |claim: &Claim| claim.blocks.start.wrapping_sub(claim.offset);
-    let lives = one.life.zip(other.life);
-    lives.is_some_and(|(one, other)| one.meets(&other)) && place(one) == place(other)
+    let Some((first, second)) = one.life.zip(other.life) else { return false };
+    let are_there = first.ended.is_none() && second.ended.is_none();
+    are_there || (first.meets(&second) && place(one) == place(other))
 }
 
 #[cfg(test)]

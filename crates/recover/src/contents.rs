@@ -1,13 +1,14 @@
-//! The bytes of a removed file.
+//! The bytes of a file that was found.
 
 use std::ops::Range;
 
 use undercroft_block::{Buffer, Sector, read_buffer};
 use undercroft_xfs_format::Extent;
 
+use crate::content::Content;
 use crate::disk::Disk;
 use crate::error::RecoverError;
-use crate::removed::{Content, RemovedFile};
+use crate::found::FoundFile;
 
 /// Bytes read at a time.
 const PIECE: u64 = 1 << 20;
@@ -30,7 +31,7 @@ impl Piece {
     }
 }
 
-/// The data of a removed file, read piece by piece from where it lies. What is lost of it is not
+/// The data of a file that was found, read piece by piece from where it lies. What is lost of it is not
 /// delivered: other files' data is there.
 #[derive(Clone)]
 pub struct Contents {
@@ -44,7 +45,7 @@ pub struct Contents {
 impl Contents {
     /// The data of `file`, found on `disk`.
     #[must_use]
-    pub fn new(disk: &Disk, file: &RemovedFile) -> Self {
+    pub fn new(disk: &Disk, file: &FoundFile) -> Self {
         let extents: &[Extent] = match &file.content {
             Content::Map(map) => &map.extents,
             _ => &[],

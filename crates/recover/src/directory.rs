@@ -24,17 +24,7 @@ pub(crate) struct Entry {
 impl Entry {
     /// Whether it says that the file is of another kind.
     pub(crate) fn is_not(&self, kind: FileType) -> bool {
-        let own = match self.kind {
-            EntryType::Regular => FileType::Regular,
-            EntryType::Directory => FileType::Directory,
-            EntryType::CharDevice => FileType::Character,
-            EntryType::BlockDevice => FileType::Block,
-            EntryType::Fifo => FileType::Fifo,
-            EntryType::Socket => FileType::Socket,
-            EntryType::Symlink => FileType::Symlink,
-            EntryType::Unknown | EntryType::Whiteout => return false,
-        };
-        own != kind
+        self.kind.file_type().is_some_and(|own| own != kind)
     }
 }
 

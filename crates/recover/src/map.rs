@@ -5,10 +5,11 @@ use std::ops::Range;
 use rustc_hash::FxHashSet;
 use undercroft_xfs_format::units::{FileBlock, FsBlock, InodeNumber};
 use undercroft_xfs_format::{
-    BmapRoot, Extent, ForkFormat, HeaderLayout, InodeCore, TreeKind, block_capacity, bytes,
+    BmapRoot, Extent, ForkFormat, HeaderLayout, TreeKind, block_capacity, bytes,
 };
 
 use crate::disk::Disk;
+use crate::trail::MapFork;
 use crate::trees::is_tree_block;
 
 /// A map of a file's blocks.
@@ -27,7 +28,7 @@ impl Map {
     }
 
     /// Adds extents that may go on behind what is there.
-    fn push(&mut self, disk: &Disk, extent: Extent) -> bool {
+    pub(crate) fn push(&mut self, disk: &Disk, extent: Extent) -> bool {
         let fits = extent.validate().is_ok()
             && extent.offset.0 >= self.end()
             && disk.geometry.valid_extent(extent.start, extent.len.into());
@@ -39,21 +40,16 @@ impl Map {
 }
 
 /// The map that a fork says; `None` if it says none.
-pub(crate) fn of_fork(
-    disk: &Disk,
-    file: InodeNumber,
-    core: &InodeCore,
-    fork: &[u8],
-) -> Option<Map> {
-    match core.data_format {
+pub(crate) fn of_fork(disk: &Disk, file: InodeNumber, fork: MapFork<'_>) -> Option<Map> {
+    match fork.format {
         ForkFormat::Extents => {
-            let count = usize::try_from(core.data_extents).ok()?;
-            let records = fork.chunks_exact(Extent::LEN);
+            let count = usize::try_from(fork.extents).ok()?;
+            let records = fork.bytes.chunks_exact(Extent::LEN);
             let mut map = Map::default();
             let all = records.take(count).all(|record| map.push(disk, Extent::decode(record)));
             (all && map.extents.len() == count).then_some(map)
         }
-        ForkFormat::Btree => of_root(disk, file, fork),
+        ForkFormat::Btree => of_root(disk, file, fork.bytes),
         ForkFormat::Dev | ForkFormat::Local | ForkFormat::Uuid | ForkFormat::MetaBtree => None,
     }
 }

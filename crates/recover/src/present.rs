@@ -75,16 +75,17 @@ pub(crate) fn read(
         let chunks = trees::inode_chunks(disk, ag)?;
         let ranges = joined(chunks.iter().flat_map(|chunk| parts(disk, ag, chunk)));
         let unit = u64::from(geometry.sectors_per_block());
-        read_in_order(&disk.present, ranges, unit, |sector, bytes| {
+        read_in_order(&disk.present, ranges, unit, |sectors, bytes| {
             let Ok(bytes) = bytes else {
-                present.unreadable += 1;
+                let bytes = (sectors.end - sectors.start) * 512;
+                present.unreadable += bytes >> geometry.inode_log;
                 return;
             };
             progress.read(bytes.len() as u64);
             let mut each = |number: InodeNumber, is_free: bool, bytes: &[u8]| {
                 take(disk, &mut present, (number, is_free, bytes), &mut freed);
             };
-            visit_inodes(disk, ag, &chunks, sector.0, bytes, &mut each);
+            visit_inodes(disk, ag, &chunks, sectors.start, bytes, &mut each);
         });
     }
     Ok(present)

@@ -3,8 +3,8 @@
 use undercroft_block::{Buffer, Sector, read_buffer};
 use undercroft_xfs_format::units::{AgBlock, AgNumber};
 use undercroft_xfs_format::{
-    Agf, Agi, AllocRecord, BufferKind, Geometry, Header, HeaderLayout, InodeChunkRecord,
-    MAX_TREE_HEIGHT, TreeKind, TreeRoot, agfl, bytes, verify_tree_block,
+    Agf, Agi, AllocRecord, BufferKind, Extent, Geometry, Header, HeaderLayout, InodeChunkRecord,
+    MAX_TREE_HEIGHT, RmapKey, RmapRecord, TreeKind, TreeRoot, agfl, bytes, verify_tree_block,
 };
 
 use crate::disk::Disk;
@@ -23,6 +23,16 @@ pub(crate) fn inode_chunks(
         chunks.push(InodeChunkRecord::decode(record, sparse));
     })?;
     Ok(chunks)
+}
+
+/// Hands over who owns what of a group.
+pub(crate) fn owners(
+    disk: &Disk,
+    ag: AgNumber,
+    mut visit: impl FnMut(RmapRecord),
+) -> Result<(), RecoverError> {
+    let agf = Agf::decode(&header(disk, ag, BufferKind::Agf)?, &disk.geometry);
+    leaves(disk, ag, TreeKind::Rmapbt, agf.rmapbt, |record| visit(RmapRecord::decode(record)))
 }
 
 /// The blocks of a group that belong to nothing.
@@ -83,25 +93,51 @@ fn leaves(
 ) -> Result<(), RecoverError> {
     let geometry = &disk.geometry;
     let layout = HeaderLayout::new(tree, geometry.features.crc);
-    let record = if tree == TreeKind::Bnobt { AllocRecord::LEN } else { InodeChunkRecord::LEN };
     let (_, node_max) = undercroft_xfs_format::block_capacity(tree, layout, geometry.block_size());
     let levels = root.levels.min(u32::from(MAX_TREE_HEIGHT));
     let mut block = root.block;
     for level in (1..levels).rev() {
         let node = tree_block(disk, ag, block, tree, level as u16)?;
-        let key = if tree == TreeKind::Bnobt { 8 } else { 4 };
-        block = AgBlock(bytes::be32(&node, layout.header_len() + node_max * key));
+        block = AgBlock(bytes::be32(&node, layout.header_len() + node_max * lengths(tree).1));
     }
     for _ in 0..geometry.ag_length(ag) {
         let leaf = tree_block(disk, ag, block, tree, 0)?;
-        let count = usize::from(HeaderLayout::numrecs(&leaf));
-        leaf[layout.header_len()..].chunks_exact(record).take(count).for_each(&mut visit);
+        records(tree, layout, &leaf).for_each(&mut visit);
         block = AgBlock(bytes::be32(&leaf, layout.right()));
         if block.is_null() {
             return Ok(());
         }
     }
     Err(defect(ag, block, tree, "leaves that go in a circle".into()))
+}
+
+/// The records of a leaf.
+fn records(tree: TreeKind, layout: HeaderLayout, leaf: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let count = usize::from(HeaderLayout::numrecs(leaf));
+    leaf[layout.header_len()..].chunks_exact(lengths(tree).0).take(count)
+}
+
+/// The records of a block that is a sound leaf of a tree.
+pub(crate) fn records_of_leaf<'b>(
+    geometry: &Geometry,
+    bytes: &'b [u8],
+    tree: TreeKind,
+    sector: Sector,
+) -> Option<impl Iterator<Item = &'b [u8]>> {
+    is_tree_block(geometry, bytes, tree, 0, sector).ok()?;
+    Some(records(tree, HeaderLayout::new(tree, geometry.features.crc), bytes))
+}
+
+/// Bytes of a record of a tree, and of the keys of one entry of a node.
+const fn lengths(tree: TreeKind) -> (usize, usize) {
+    match tree {
+        TreeKind::Inobt | TreeKind::Finobt => (InodeChunkRecord::LEN, 4),
+        // A low and a high key.
+        TreeKind::Rmapbt => (RmapRecord::LEN, 2 * RmapKey::LEN),
+        TreeKind::Refcountbt => (12, 4),
+        TreeKind::Bmbt => (Extent::LEN, 8),
+        TreeKind::Bnobt | TreeKind::Cntbt => (AllocRecord::LEN, 8),
+    }
 }
 
 fn defect(ag: AgNumber, block: AgBlock, tree: TreeKind, what: String) -> RecoverError {

@@ -9,9 +9,9 @@ use anyhow::{Result, bail};
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
-use undercroft_image::RemovedSource;
+use undercroft_image::FoundSource;
 use undercroft_image::unpack::{entries_to_directory, entries_to_tar};
-use undercroft_recover::{RemovedFile, State};
+use undercroft_recover::{FoundFile, State};
 
 /// Copy removed files out of a volume.
 ///
@@ -78,15 +78,15 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     }
     let Found { disk, removed } = search(&args.image)?;
     let selection = args.filter.selection(paths.iter().map(OsString::as_os_str))?;
-    let is_sound = |file: &RemovedFile| matches!(file.state, State::Whole | State::Shared);
-    let is_left = |file: &RemovedFile| file.state != State::Lost;
-    let wanted = |file: &RemovedFile| selection.takes(file) && is_left(file);
+    let is_sound = |file: &FoundFile| matches!(file.state, State::Whole | State::Shared);
+    let is_left = |file: &FoundFile| file.state != State::Lost;
+    let wanted = |file: &FoundFile| selection.takes(file) && is_left(file);
     let left_out = removed.files.iter().filter(|file| wanted(file) && !is_sound(file)).count();
-    let takes = |file: &RemovedFile| wanted(file) && (args.partial || is_sound(file));
+    let takes = |file: &FoundFile| wanted(file) && (args.partial || is_sound(file));
     if !removed.files.iter().any(takes) {
         bail!("no such file can be got back; `undercroft deleted` lists those that are known");
     }
-    let mut source = RemovedSource::new(&disk, &removed, takes);
+    let mut source = FoundSource::new(&disk, &removed.files, takes);
     let destination = PathBuf::from(destination);
     let to = Target { path: &destination, replace: args.force };
     let done = deliver(&to, args.json, out, &mut |out, show| {

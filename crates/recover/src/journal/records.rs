@@ -41,14 +41,17 @@ pub(super) fn read(disk: &Disk, progress: &mut Progress<'_>, mut visit: impl FnM
     let ranges = found.iter().flat_map(|found| places(start, length, found)).flatten();
     let (mut index, mut bytes, mut end) = (0, Vec::new(), None);
     let mut is_whole = true;
-    read_in_order(&disk.device, ranges, 1, |_, piece| {
+    read_in_order(&disk.device, ranges, 1, |sectors, piece| {
         let Some(Found { header, block, blocks }) = found.get(index) else { return };
         match piece {
             Ok(piece) => bytes.extend_from_slice(piece),
-            Err(_) => is_whole = false,
+            Err(_) => {
+                is_whole = false;
+                bytes.resize(bytes.len() + ((sectors.end - sectors.start) * 512) as usize, 0);
+            }
         }
         progress.read(piece_len(*blocks, bytes.len()));
-        if is_whole && (bytes.len() as u64) < blocks * 512 {
+        if (bytes.len() as u64) < blocks * 512 {
             return;
         }
         let record = std::mem::take(&mut bytes);
@@ -76,11 +79,11 @@ fn places(start: u64, length: u64, found: &Found) -> [Option<Range<u64>>; 2] {
 
 fn headers(disk: &Disk, start: u64, length: u64, progress: &mut Progress<'_>) -> Vec<Found> {
     let mut found = Vec::new();
-    read_in_order(&disk.device, std::iter::once(start..start + length), 1, |sector, bytes| {
+    read_in_order(&disk.device, std::iter::once(start..start + length), 1, |sectors, bytes| {
         let Ok(bytes) = bytes else { return };
         progress.read(bytes.len() as u64);
         for (index, block) in bytes.chunks_exact(LOG_BLOCK).enumerate() {
-            let at = sector.0 - start + index as u64;
+            let at = sectors.start - start + index as u64;
             found.extend(header(&disk.geometry, block, at, length));
         }
     });

@@ -16,7 +16,8 @@ use crate::present::{self, Present};
 use crate::progress::Progress;
 use crate::remains::{self, OldInode, Remains};
 use crate::space::FreeSpace;
-use crate::trail::{InodeCopy, Trail};
+use crate::trail::MapFork;
+use crate::trail::{Fork, InodeCopy, Trail};
 
 /// What is known of all files that are not there any more.
 #[derive(Debug)]
@@ -152,12 +153,15 @@ fn take(
     if let Some(bytes) = &copy.data
         && copy.core.data_format == ForkFormat::Extents
     {
-        let map = map::of_fork(disk, number, &copy.core, bytes).unwrap_or_default();
+        let map = map::of_fork(disk, number, MapFork::data(&copy.core, bytes)).unwrap_or_default();
         had.extend(map.extents.into_iter().map(|extent| (number, extent, copy.lsn)));
     }
     let file = FileId { number, generation: copy.core.generation };
     if !present.has(file) {
-        let has_name = |fork: &[u8]| !names::of_shortform(geometry, fork).is_empty();
+        let has_name = |fork: &Fork| {
+            fork.format == ForkFormat::Local
+                && !names::of_shortform(geometry, &fork.bytes).is_empty()
+        };
         trails.entry(file).or_default().add(copy, has_name);
     }
 }

@@ -8,14 +8,17 @@ use undercroft_xfs_format::{Extent, FileType, InodeFlags2};
 
 use super::ByNumber;
 use super::evidence::Evidence;
-use super::file::{Content, RemovedFile, SizeFrom, State};
+
 use crate::claims::{Claim, Life, Owners};
+use crate::content::Content;
 use crate::disk::Disk;
+use crate::found::{FoundFile, SizeFrom, State};
 use crate::map::{self, Map};
 use crate::present::decode;
+use crate::trail::MapFork;
 
 /// Gives each file its state.
-pub(super) fn judge(disk: &Disk, evidence: &Evidence, files: &mut [RemovedFile]) {
+pub(super) fn judge(disk: &Disk, evidence: &Evidence, files: &mut [FoundFile]) {
     let mut claims: Vec<Claim> = Vec::new();
     for (index, file) in files.iter().enumerate() {
         claims.extend(own_claims(file, index));
@@ -68,7 +71,7 @@ fn block_behind(extent: &Extent) -> u64 {
     extent.start.0 + u64::from(extent.len)
 }
 
-fn own_claims(file: &RemovedFile, index: usize) -> Vec<Claim> {
+fn own_claims(file: &FoundFile, index: usize) -> Vec<Claim> {
     let Content::Map(map) = &file.content else { return Vec::new() };
     let life = file.is_reflinked.then(|| Life {
         changed: file.crtime.max(file.mtime),
@@ -86,7 +89,7 @@ fn own_claims(file: &RemovedFile, index: usize) -> Vec<Claim> {
 }
 
 /// The map of a file; the state of one whose content is not in blocks.
-fn map_of(file: &RemovedFile) -> Result<&Map, State> {
+fn map_of(file: &FoundFile) -> Result<&Map, State> {
     match (&file.content, file.kind) {
         // They have no content, and a directory that was removed was empty.
         (Content::Map(_), Some(FileType::Directory))
@@ -107,7 +110,7 @@ fn map_of(file: &RemovedFile) -> Result<&Map, State> {
 fn state(
     disk: &Disk,
     evidence: &Evidence,
-    (file, map): (&RemovedFile, &Map),
+    (file, map): (&FoundFile, &Map),
     claimed: Vec<Claimed<'_>>,
     clones: &mut Clones<'_>,
 ) -> (State, Vec<Range<u64>>) {
@@ -143,7 +146,7 @@ const WRITTEN_AFTER: i64 = 120;
 
 /// Whether the file was removed so soon after its last change that data may never have been written:
 /// then holes of it need not be some. An unmount between the two writes everything.
-fn may_be_unwritten(evidence: &Evidence, file: &RemovedFile) -> bool {
+fn may_be_unwritten(evidence: &Evidence, file: &FoundFile) -> bool {
     let changed = file.mtime.max(file.crtime);
     let unmounted = evidence.unmounted_before(Lsn(file.last_seen));
     if unmounted.is_some_and(|time| time >= changed) {
@@ -168,12 +171,7 @@ fn holes(disk: &Disk, map: &Map, size: u64) -> Vec<Range<u64>> {
 }
 
 /// Blocks of a file as bytes of it, in order, each once; what lies behind its end is no loss.
-fn losses(
-    disk: &Disk,
-    map: &Map,
-    file: &RemovedFile,
-    mut lost: Vec<Range<u64>>,
-) -> Vec<Range<u64>> {
+fn losses(disk: &Disk, map: &Map, file: &FoundFile, mut lost: Vec<Range<u64>>) -> Vec<Range<u64>> {
     let log = disk.geometry.block_log;
     let size = if file.is_guessed { map.end() << log } else { file.size };
     lost.sort_unstable_by_key(|range| range.start);
@@ -206,7 +204,7 @@ impl<'d> Clones<'d> {
 
     /// Whether a file that is there has these blocks at the same place as the removed one, and was
     /// neither made nor changed since that was removed.
-    fn is_clone(&mut self, file: &RemovedFile, claim: &Claim, part: &Range<u64>) -> bool {
+    fn is_clone(&mut self, file: &FoundFile, claim: &Claim, part: &Range<u64>) -> bool {
         let Some(life) = claim.life.filter(|life| life.ended.is_some() && !file.is_guessed) else {
             return false;
         };
@@ -249,6 +247,6 @@ fn extents_of(disk: &Disk, number: InodeNumber) -> Option<Vec<(Extent, Life)>> {
     }
     let life = Life { changed: core.crtime.max(core.mtime), ended: None };
     let fork = bytes.get(core.data_fork(&disk.geometry))?;
-    let map = map::of_fork(disk, number, &core, fork)?;
+    let map = map::of_fork(disk, number, MapFork::data(&core, fork))?;
     Some(map.extents.into_iter().map(|extent| (extent, life)).collect())
 }

@@ -7,16 +7,16 @@ use undercroft_xfs_format::units::{InodeNumber, Lsn};
 
 use super::ByNumber;
 use super::evidence::Evidence;
-use super::file::{Path, RemovedFile};
 use crate::directory::OldEntry;
 use crate::disk::Disk;
 use crate::file_id::FileId;
+use crate::found::{FoundFile, Path};
 use crate::live::{DEEPEST, LivePaths};
 use crate::names::Name;
 use crate::present::decode;
 
 /// Gives each file its paths.
-pub(super) fn name(disk: &Disk, evidence: &Evidence, files: &mut [RemovedFile]) {
+pub(super) fn name(disk: &Disk, evidence: &Evidence, files: &mut [FoundFile]) {
     by_entries(disk, evidence, files);
     let mut places = Places {
         evidence,
@@ -35,7 +35,7 @@ pub(super) fn name(disk: &Disk, evidence: &Evidence, files: &mut [RemovedFile]) 
 /// Names files that have none by entries of directories. These say a number, not which of the files
 /// that had it: the one that had it at that time is meant, if it is of that kind. Of more names than
 /// the file had the latest count.
-fn by_entries(disk: &Disk, evidence: &Evidence, files: &mut [RemovedFile]) {
+fn by_entries(disk: &Disk, evidence: &Evidence, files: &mut [FoundFile]) {
     let meaning = Meaning { disk, evidence, by_number: ByNumber::new(files) };
     let mut names: FxHashMap<usize, BTreeMap<Name, Lsn>> = FxHashMap::default();
     for old in &evidence.entries {
@@ -66,7 +66,7 @@ struct Meaning<'d> {
 
 impl Meaning<'_> {
     /// The removed file that an entry is the name of.
-    fn file(&self, files: &[RemovedFile], old: &OldEntry) -> Option<usize> {
+    fn file(&self, files: &[FoundFile], old: &OldEntry) -> Option<usize> {
         let half = old.entry.inode.0;
         let groups = if old.entry.is_half { self.disk.geometry.ag_count } else { 1 };
         let numbers = (0..u64::from(groups)).map(|high| InodeNumber(high << 32 | half));
@@ -83,7 +83,7 @@ impl Meaning<'_> {
     }
 
     /// The generation of the directory that had an entry.
-    fn directory(&self, files: &[RemovedFile], old: &OldEntry) -> Option<u32> {
+    fn directory(&self, files: &[FoundFile], old: &OldEntry) -> Option<u32> {
         if old.generation.is_some() {
             return old.generation;
         }

@@ -6,7 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use globset::{Glob, GlobMatcher};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use undercroft_recover::{RemovedFile, State};
+use undercroft_recover::{FoundFile, State};
 use undercroft_xfs::format::Timestamp;
 
 /// A state by its name.
@@ -67,7 +67,7 @@ impl FilterArgs {
 
 impl Selection<'_> {
     /// Whether a file is wanted.
-    pub(crate) fn takes(&self, file: &RemovedFile) -> bool {
+    pub(crate) fn takes(&self, file: &FoundFile) -> bool {
         let filter = self.filter;
         let since = filter
             .since
@@ -80,13 +80,13 @@ impl Selection<'_> {
             && self.is_below(file)
     }
 
-    fn has_name(&self, file: &RemovedFile) -> bool {
+    fn has_name(&self, file: &FoundFile) -> bool {
         let Some(glob) = &self.name else { return true };
         let mut names = file.paths.iter().filter_map(|path| path.names.last());
         names.any(|name| glob.is_match(OsStr::from_bytes(name)))
     }
 
-    fn is_below(&self, file: &RemovedFile) -> bool {
+    fn is_below(&self, file: &FoundFile) -> bool {
         let is_at = |names: &[Vec<u8>]| self.below.iter().any(|top| names.starts_with(top));
         self.below.is_empty()
             || file.paths.iter().any(|path| path.is_complete && is_at(&path.names))
