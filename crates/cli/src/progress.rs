@@ -52,6 +52,9 @@ impl Progress {
             {
                 bar.set_style(style);
             }
+        }
+        // A step of several has a length of its own.
+        if bar.length() != Some(total) {
             bar.set_length(total);
         }
         bar.set_position(done);

@@ -110,7 +110,7 @@ pub(crate) fn of_block(geometry: &Geometry, block: &[u8], kind: BufferKind) -> E
                     kind: entry.ftype,
                     is_removed: false,
                     is_half: false,
-                })
+                });
             }
             dir_data::Item::Used(_) => {}
             dir_data::Item::Free(len) => {

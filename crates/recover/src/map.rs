@@ -117,8 +117,12 @@ impl Tree<'_> {
         let body = &bytes[layout.header_len()..];
         if level == 0 {
             let records = body.chunks_exact(Extent::LEN).take(count).map(Extent::decode);
-            let disk = self.disk;
-            return records.into_iter().all(|extent| self.map.push(disk, extent));
+            let (disk, before) = (self.disk, self.map.extents.len());
+            let is_sound = records.into_iter().all(|extent| self.map.push(disk, extent));
+            if !is_sound {
+                self.map.extents.truncate(before);
+            }
+            return is_sound;
         }
         let (_, max) = block_capacity(TreeKind::Bmbt, layout, geometry.block_size());
         let entry = |index: usize| {
@@ -132,13 +136,14 @@ impl Tree<'_> {
 }
 
 impl Map {
-    /// Adds extents that lie in ranges whose own blocks are gone, where none is yet.
+    /// Adds extents that lie in ranges whose own blocks are gone, where none is yet. The map has to be
+    /// [settled](Self::settle) at last.
     pub(crate) fn fill(&mut self, disk: &Disk, extents: &[Extent]) {
         for extent in extents {
             let (start, end) = (extent.offset.0, extent.end().0);
-            let Some(gap) =
-                self.missing.iter().position(|gap| gap.start <= start && end <= gap.end)
-            else {
+            let place = self.missing.partition_point(|gap| gap.end <= start);
+            let gap = self.missing.get(place);
+            let Some(gap) = gap.filter(|gap| gap.start <= start && end <= gap.end).cloned() else {
                 continue;
             };
             let is_sound = extent.validate().is_ok()
@@ -146,11 +151,14 @@ impl Map {
             if !is_sound {
                 continue;
             }
-            let at = self.extents.partition_point(|known| known.offset.0 < start);
-            self.extents.insert(at, *extent);
-            let gap = self.missing.remove(gap);
+            self.extents.push(*extent);
             let rests = [gap.start..start, end..gap.end];
-            self.missing.extend(rests.into_iter().filter(|rest| !rest.is_empty()));
+            self.missing.splice(place..=place, rests.into_iter().filter(|rest| !rest.is_empty()));
         }
+    }
+
+    /// Puts what was filled in into its order.
+    pub(crate) fn settle(&mut self) {
+        self.extents.sort_unstable_by_key(|extent| extent.offset.0);
     }
 }

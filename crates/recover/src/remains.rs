@@ -5,8 +5,7 @@ use rustc_hash::FxHashMap;
 use undercroft_block::{Sector, read_buffer};
 use undercroft_xfs_format::units::{AgBlock, AgInode, AgNumber, FsBlock, InodeNumber, Lsn};
 use undercroft_xfs_format::{
-    BufferKind, Extent, Header, HeaderLayout, INODE_MAGIC, InodeCore, TreeKind, bytes,
-    verify_attr_leaf,
+    BufferKind, Extent, Header, INODE_MAGIC, InodeCore, TreeKind, bytes, verify_attr_leaf,
 };
 
 use crate::directory::{self, OldEntry};

@@ -82,9 +82,8 @@ pub use btree::{
 pub use content::verify_content_of;
 pub use defect::{FieldDefect, Rule};
 pub use directory::{
-    EntryType, MAX_NAME, block as dir_block, data as dir_data, free as dir_free,
-    layout as dir_layout, leaf as dir_leaf, name_defect, pairs as dir_pairs,
-    shortform as dir_shortform,
+    EntryType, block as dir_block, data as dir_data, free as dir_free, layout as dir_layout,
+    leaf as dir_leaf, name_defect, pairs as dir_pairs, shortform as dir_shortform,
 };
 pub use features::{Features, Features2, Incompat, RoCompat, VersionBits};
 pub use geometry::Geometry;

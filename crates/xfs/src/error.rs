@@ -3,7 +3,7 @@
 mod kind;
 mod tree_corruption;
 
-use crate::format::{AclError, HeaderError, SuperblockError, TimestampError};
+use crate::format::{AclError, HeaderError, JournalDefect, SuperblockError, TimestampError};
 use crate::units::{AgBlock, AgNumber, FileBlock, InodeNumber, Lsn};
 pub use kind::ErrorKind;
 use std::io;

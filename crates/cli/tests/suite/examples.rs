@@ -19,7 +19,7 @@ const ELSEWHERE: [&str; 5] = [
 ];
 
 /// The volumes that the examples of a command speak of; those of others need none.
-const VOLUMES: [(&str, &[&str]); 18] = [
+const VOLUMES: [(&str, &[&str]); 19] = [
     ("", &["disk.img"]),
     ("build", &["base.img"]),
     ("diff", &["old.img", "new.img", "root.img", "disk.img", "a.img", "b.img", "app.img"]),
@@ -27,6 +27,7 @@ const VOLUMES: [(&str, &[&str]); 18] = [
     ("describe", &["root.img", "disk.img"]),
     ("fsck", &["root.img"]),
     ("deleted", &["disk.img"]),
+    ("salvage", &["disk.img"]),
     ("get", &["root.img"]),
     ("mount", &["root.img", "disk.img"]),
     ("serve", &["root.img", "disk.img"]),

@@ -1,19 +1,17 @@
 //! One removed file: what it was, and what of it is left.
 
-use std::ops::Range;
-
 use undercroft_xfs_format::units::InodeNumber;
-use undercroft_xfs_format::{
-    DeviceNumber, FileType, ForkFormat, InodeCore, InodeFlags2, Timestamp,
-};
+use undercroft_xfs_format::{FileType, InodeCore, InodeFlags2};
 
 use super::evidence::Evidence;
 use crate::attributes;
+use crate::content::{self, Content};
 use crate::directory;
 use crate::disk::Disk;
 use crate::file_id::FileId;
-use crate::map::{self, Map};
-use crate::names::{self, Name};
+use crate::found::{FoundFile, SizeFrom, State};
+use crate::map;
+use crate::names;
 use crate::trail::{Origin, Trail};
 
 /// All files that are gone.
@@ -143,5 +141,6 @@ fn with_leaves(disk: &Disk, evidence: &Evidence, number: InodeNumber, content: C
     for (_, extents) in leaves {
         map.fill(disk, extents);
     }
+    map.settle();
     Content::Map(map)
 }

@@ -11,6 +11,7 @@ use super::groups::Groups;
 use super::index::Index;
 use super::inodes::Inodes;
 use super::links::Link;
+use crate::attributes;
 use crate::content::Content;
 use crate::directory;
 use crate::disk::Disk;
@@ -21,6 +22,9 @@ use crate::stream::read_in_order;
 /// Extents of attribute forks that are looked through for a block.
 const MOST_ATTR_EXTENTS: usize = 4096;
 
+/// Bytes of values of attributes that are kept: names of values can name the same blocks again and again.
+const MOST_VALUES: usize = 256 << 20;
+
 /// What blocks say of directories.
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
@@ -30,6 +34,10 @@ pub(super) struct Blocks {
     pub(super) whole: FxHashSet<u64>,
     /// Parents that the first blocks of directories name.
     pub(super) parents: FxHashMap<u64, InodeNumber>,
+    /// Bytes of values in blocks of their own.
+    values: usize,
+    /// Such values that were left out.
+    pub(super) left_out: u64,
 }
 
 impl Blocks {
@@ -71,7 +79,7 @@ impl Blocks {
     fn find_whole(&mut self, disk: &Disk, inodes: &Inodes, found: &FxHashMap<u64, u64>) {
         let end = disk.geometry.dir_leaf_block().0;
         let unit = u64::from(disk.geometry.dir_block_blocks());
-        for file in &inodes.files {
+        for (file, about) in inodes.files.iter().zip(&inodes.about) {
             if file.kind != Some(FileType::Directory) {
                 continue;
             }
@@ -83,12 +91,33 @@ impl Blocks {
                     map.missing.is_empty()
                         && found.get(&number).copied().unwrap_or(0) == blocks / unit
                 }
-                _ => true,
+                // Its entries were inside its inode.
+                _ => about.parent.is_some(),
             };
             if is_whole {
                 self.whole.insert(number);
             }
         }
+    }
+
+    /// The attributes of a leaf under their full names, but for parents.
+    fn values(&mut self, disk: &Disk, leaf: &[u8], extents: &[Extent]) -> Vec<(Vec<u8>, Vec<u8>)> {
+        let layout = AttrLeafLayout::new(&disk.geometry);
+        let entries = layout.entries(leaf).filter(|entry| !entry.incomplete());
+        let entries = entries.filter(|entry| entry.namespace() != Namespace::Parent);
+        let entries = entries.filter_map(|entry| {
+            let value = match entry.value {
+                AttrValue::Local(value) => value.to_vec(),
+                AttrValue::Remote { .. } if self.values > MOST_VALUES => {
+                    self.left_out += 1;
+                    return None;
+                }
+                AttrValue::Remote { block, len } => remote(disk, extents, block, len)?,
+            };
+            self.values += value.len();
+            attributes::named(entry.namespace(), entry.name, &value)
+        });
+        entries.collect()
     }
 
     /// Takes the names and the attributes of a leaf.
@@ -117,7 +146,7 @@ impl Blocks {
         }
         let names = names::of_leaf(geometry, block);
         self.links.extend(names.into_iter().map(|name| Link::pointer(owner, name)));
-        let found = attributes(disk, block, extents.unwrap_or(&[]));
+        let found = self.values(disk, block, extents.unwrap_or(&[]));
         if let Some(index) = inodes.index(owner) {
             let attributes = &mut inodes.files[index].attributes;
             attributes.extend(found);
@@ -174,21 +203,6 @@ fn is_of_lost(
         && !inodes.is_sound(owner)
         && groups.in_use(disk, owner) != Some(false)
         && groups.may_own(disk, owner.0, block)
-}
-
-/// The attributes of a leaf under their full names, but for parents.
-fn attributes(disk: &Disk, leaf: &[u8], extents: &[Extent]) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let layout = AttrLeafLayout::new(&disk.geometry);
-    let entries = layout.entries(leaf).filter(|entry| !entry.incomplete());
-    let entries = entries.filter(|entry| entry.namespace() != Namespace::Parent);
-    let entries = entries.filter_map(|entry| {
-        let value = match entry.value {
-            AttrValue::Local(value) => value.to_vec(),
-            AttrValue::Remote { block, len } => remote(disk, extents, block, len)?,
-        };
-        crate::attributes::named(entry.namespace(), entry.name, &value)
-    });
-    entries.collect()
 }
 
 /// A value in blocks of its own.

@@ -16,6 +16,9 @@ use crate::disk::Disk;
 use crate::scan::BlockTrace;
 use crate::trees;
 
+/// Owners that are looked through for a block: as many clones of one file are found.
+const MOST_SHARED: usize = 4096;
+
 /// A range of blocks and its owner.
 #[derive(Clone, Debug)]
 pub(super) struct Owned {
@@ -153,7 +156,7 @@ impl Groups {
     pub(super) fn at(&self, range: Range<u64>) -> impl Iterator<Item = &Owned> {
         let behind = self.owners.partition_point(|owned| owned.blocks.start < range.end);
         let before = self.owners[..behind].iter().zip(&self.reach[..behind]).rev();
-        let near = before.take_while(move |(_, reach)| **reach > range.start);
+        let near = before.take(MOST_SHARED).take_while(move |(_, reach)| **reach > range.start);
         near.map(|(owned, _)| owned).filter(move |owned| owned.blocks.end > range.start)
     }
 

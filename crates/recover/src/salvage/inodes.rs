@@ -2,11 +2,11 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use undercroft_xfs_format::units::{InodeNumber, Lsn};
-use undercroft_xfs_format::{Extent, FileType, ForkFormat, InodeCore, InodeFlags2, Namespace};
+use undercroft_xfs_format::{Extent, FileType, ForkFormat, InodeCore, InodeFlags, InodeFlags2};
 
 use super::groups::Groups;
 use super::index::Index;
-use super::links::{Link, Source};
+use super::links::Link;
 use super::places::Places;
 use crate::attributes;
 use crate::content::{self, Content};
@@ -107,10 +107,11 @@ impl Inodes {
             place += 1;
             !gone.contains(&(place - 1))
         });
-        let mut about = std::mem::take(&mut self.about).into_iter().enumerate();
-        self.about.extend(
-            about.by_ref().filter_map(|(place, about)| (!gone.contains(&place)).then_some(about)),
-        );
+        let mut place = 0;
+        self.about.retain(|_| {
+            place += 1;
+            !gone.contains(&(place - 1))
+        });
         let numbers = self.files.iter().enumerate();
         self.by_number = numbers.map(|(place, file)| (file.id.number.0, place)).collect();
     }
@@ -185,7 +186,12 @@ impl Inodes {
             return;
         }
         let number = core.number;
-        let content = content::of_trail(disk, core, trail, None);
+        // The blocks of such files are on another device.
+        let content = if core.flags.contains(InodeFlags::REALTIME) {
+            Content::None
+        } else {
+            content::of_trail(disk, core, trail, None)
+        };
         let mut parent = None;
         if kind == FileType::Directory {
             parent = self.add_directory(disk, core, trail, &content);
@@ -220,7 +226,8 @@ impl Inodes {
             }
             return None;
         }
-        let fork = trail.data.as_ref().map(|seen| &*seen.value.bytes)?;
+        let fork = trail.data.as_ref().map(|seen| &seen.value);
+        let fork = &fork.filter(|fork| fork.format == ForkFormat::Local)?.bytes;
         let size = usize::try_from(core.size).ok()?.min(fork.len());
         let found = directory::of_shortform(&disk.geometry, &fork[..size])?;
         let entries = found.entries.into_iter();

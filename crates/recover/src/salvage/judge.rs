@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use undercroft_xfs_format::units::FsBlock;
 use undercroft_xfs_format::{Extent, FileType, RmapFlags};
 
 use super::groups::Groups;
@@ -46,7 +47,6 @@ pub(super) fn judge(disk: &Disk, groups: &Groups, inodes: &mut Inodes, taken: &T
         lost[claim.file].extend(blocks);
         lost[claim.file].extend(taken_from(disk, taken, claim));
     }
-    drop(owners);
     for (file, lost) in inodes.files.iter_mut().zip(lost) {
         (file.state, file.losses) = state(disk, file, lost);
     }
@@ -87,7 +87,7 @@ fn lost_to_owners(
     if about.is_of_journal {
         return others;
     }
-    let start = undercroft_xfs_format::units::FsBlock(claim.blocks.start);
+    let start = FsBlock(claim.blocks.start);
     let gone = if groups.know_owners(disk, start) {
         vec![claim.blocks.clone()]
     } else {
@@ -125,7 +125,7 @@ fn without(ranges: Vec<Range<u64>>, mut others: Vec<Range<u64>>) -> Vec<Range<u6
 /// The blocks of the file that lie in sectors which no file can have.
 fn taken_from(disk: &Disk, taken: &Taken, claim: &Claim) -> Vec<Range<u64>> {
     let log = disk.geometry.block_log - 9;
-    let first = disk.geometry.sector(undercroft_xfs_format::units::FsBlock(claim.blocks.start)).0;
+    let first = disk.geometry.sector(FsBlock(claim.blocks.start)).0;
     let sectors = first..first + ((claim.blocks.end - claim.blocks.start) << log);
     let parts = taken.within(sectors).map(|part| {
         let start = (part.start - first) >> log;

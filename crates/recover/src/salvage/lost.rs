@@ -15,6 +15,7 @@ use super::index::Index;
 use super::inodes::{About, Inodes};
 use super::links::Link;
 use crate::content::Content;
+use crate::directory;
 use crate::disk::Disk;
 use crate::file_id::FileId;
 use crate::found::{FoundFile, SizeFrom, State};
@@ -64,11 +65,11 @@ fn is_lost(disk: &Disk, groups: &Groups, inodes: &Inodes, number: InodeNumber) -
 }
 
 fn file(disk: &Disk, number: InodeNumber, kind: Option<FileType>, map: Option<Map>) -> FoundFile {
-    let is_regular = kind.is_none_or(|kind| kind == FileType::Regular);
-    let map = map.filter(|map| is_regular && !map.extents.is_empty());
+    let kind = kind.or_else(|| kind_of(disk, map.as_ref()?));
+    let map = map.filter(|map| kind == Some(FileType::Regular) && !map.extents.is_empty());
     FoundFile {
         id: FileId { number, generation: 0 },
-        kind: kind.or(map.as_ref().map(|_| FileType::Regular)),
+        kind,
         paths: Vec::new(),
         size: map.as_ref().map_or(0, |map| map.end() << disk.geometry.block_log),
         size_from: SizeFrom::Blocks,
@@ -89,6 +90,17 @@ fn file(disk: &Disk, number: InodeNumber, kind: Option<FileType>, map: Option<Ma
         ctime: Timestamp::default(),
         is_guessed: true,
     }
+}
+
+/// What a file is, by its first block.
+fn kind_of(disk: &Disk, map: &Map) -> Option<FileType> {
+    let block = disk.blocks(map.extents.first()?.start, 1).ok()?;
+    let kind = directory::kind(&disk.geometry, &block);
+    Some(match kind {
+        Some(_) => FileType::Directory,
+        None if block.starts_with(b"XSLM") => FileType::Symlink,
+        None => FileType::Regular,
+    })
 }
 
 /// The extents of data that the trees of owners say of files.
@@ -164,12 +176,14 @@ pub(super) fn fill(disk: &Disk, index: &Index, groups: &Groups, inodes: &mut Ino
     let told = maps(groups, |number| wanted.contains_key(&number));
     for (number, extents) in told {
         if let Content::Map(map) = &mut inodes.files[wanted[&number]].content {
-            map.fill(disk, &cut(&extents, &map.missing.clone()));
+            let parts = cut(&extents, &map.missing);
+            map.fill(disk, &parts);
         }
     }
-    if groups.know_all_owners(disk) {
-        for place in wanted.into_values() {
-            if let Content::Map(map) = &mut inodes.files[place].content {
+    for place in wanted.into_values() {
+        if let Content::Map(map) = &mut inodes.files[place].content {
+            map.settle();
+            if groups.know_all_owners(disk) {
                 map.missing.clear();
             }
         }

@@ -65,6 +65,8 @@ pub struct SalvageReport {
     pub unlinked: u64,
     /// Statements that contradict others.
     pub contradictions: u64,
+    /// Attributes whose values have blocks of their own, and were left out because they are too much.
+    pub values_left_out: u64,
     /// Sectors of the device that could not be read.
     pub unreadable: u64,
 }
@@ -105,14 +107,17 @@ impl Salvaged {
     ) -> Result<(Disk, Self), RecoverError> {
         let shapeless = || RecoverError::Shapeless { uuid: traces.uuid };
         let shape = traces.shape(device.capacity().0).ok_or_else(shapeless)?;
+        if !shape.geometry.features.crc {
+            return Err(RecoverError::Unmarked { uuid: traces.uuid });
+        }
         let mut disk = Disk::placed(device, device, &shape).ok_or_else(shapeless)?;
         let index = Index::new(traces, shape.start, &disk.geometry);
         let groups = Groups::read(&disk, &index);
         let mut progress = Progress::new(report);
         let mut inodes = Inodes::read(&disk, &index, &groups, &mut progress);
-        let blocks = Blocks::read(&disk, &index, &groups, &mut inodes);
+        let mut blocks = Blocks::read(&disk, &index, &groups, &mut inodes);
         let mut links = std::mem::take(&mut inodes.links);
-        links.extend_from_slice(&blocks.links);
+        links.append(&mut blocks.links);
         links.sort_unstable();
         let lost_inodes = lost::add(&disk, &groups, &mut inodes, &links);
         lost::fill(&disk, &index, &groups, &mut inodes);
@@ -133,6 +138,7 @@ impl Salvaged {
             stale: inodes.stale + naming.stale.len() as u64,
             unlinked: inodes.unlinked,
             contradictions: naming.contradictions + contested,
+            values_left_out: blocks.left_out,
             unreadable: scan.unreadable.iter().map(|range| range.end - range.start).sum(),
             ..SalvageReport::empty()
         };
@@ -159,6 +165,7 @@ impl SalvageReport {
             stale: 0,
             unlinked: 0,
             contradictions: 0,
+            values_left_out: 0,
             unreadable: 0,
         }
     }

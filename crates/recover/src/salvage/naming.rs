@@ -137,7 +137,7 @@ impl Naming {
     fn settle(&mut self, files: &mut [FoundFile], links: &[Link]) {
         let mut holders: FxHashMap<(InodeNumber, &[u8]), InodeNumber> = FxHashMap::default();
         for link in links.iter().filter(|link| matches!(link.source, Source::Entry(_))) {
-            holders.entry((link.parent, &link.name)).or_insert(link.child);
+            holders.entry((link.parent, &*link.name)).or_insert(link.child);
         }
         let mut claims: Vec<(InodeNumber, Vec<u8>, bool, u64, usize)> = Vec::new();
         for (index, file) in files.iter().enumerate() {

@@ -26,7 +26,7 @@ pub(super) fn root(disk: &Disk, inodes: &Inodes, blocks: &Blocks) -> InodeNumber
     let own = pairs.iter().filter(|(own, parent)| own == parent).map(|(own, _)| *own).min();
     let names = inodes.files.iter().flat_map(|file| &file.names);
     let all = pairs.iter().map(|(_, parent)| *parent).chain(names.map(|name| name.parent));
-    own.or(all.filter(|parent| disk.geometry.valid_inode(*parent)).min()).unwrap_or_default()
+    own.or(all.filter(|parent| disk.geometry.valid_inode(*parent)).min()).unwrap_or(InodeNumber(0))
 }
 
 /// Gives the files their paths.

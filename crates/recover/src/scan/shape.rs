@@ -7,6 +7,9 @@ use undercroft_xfs_format::{BufferKind, Features, Geometry, Incompat, RoCompat, 
 use super::traces::{Traces, Vote};
 use crate::shape::Shape;
 
+/// Different sizes that copies of superblocks are compared for.
+const MOST_SHAPES: usize = 64;
+
 /// Pieces that are asked for sizes.
 const SAMPLE: usize = 8192;
 
@@ -32,9 +35,9 @@ impl Traces {
             if sector.checked_sub(start).is_none_or(|offset| !offset.is_multiple_of(group)) {
                 continue;
             }
-            match counts.iter_mut().find(|(known, _)| *known == geometry) {
-                Some((_, count)) => *count += 1,
-                None if counts.len() < 64 => counts.push((geometry, 1)),
+            match counts.iter().position(|(known, _)| *known == geometry) {
+                Some(place) => counts[place].1 += 1,
+                None if counts.len() < MOST_SHAPES => counts.push((geometry, 1)),
                 None => {}
             }
         }
@@ -162,8 +165,10 @@ fn group_size(inodes: &[(u64, u64)], groups: &[(u64, u64)]) -> Option<(u8, u32)>
 mod tests {
     use super::*;
 
+    type Pairs = Vec<(u64, u64)>;
+
     /// Inodes and trees of a volume with groups of `size` blocks.
-    fn volume(size: u64, log: u8) -> (Vec<(u64, u64)>, Vec<(u64, u64)>) {
+    fn volume(size: u64, log: u8) -> (Pairs, Pairs) {
         let places = (0..4_u64).flat_map(|ag| (0..20).map(move |index| (ag, 16 + index * 37)));
         let inodes = places.map(|(ag, block)| (ag << log | block, ag * size + block)).collect();
         (inodes, (0..4).map(|ag| (ag, ag * size + 3)).collect())

@@ -43,6 +43,8 @@ pub(crate) struct Tree {
     pub(crate) files: BTreeMap<String, File>,
     inodes: BTreeMap<String, u64>,
     random: Random,
+    /// Files name their parents.
+    has_parents: bool,
     /// The volume as it was.
     sound: Vec<u8>,
 }
@@ -54,7 +56,8 @@ impl Tree {
         Xfsprogs::newest().unwrap().mkfs(&image, BYTES, options).unwrap();
         let random = Random::new(seed);
         let (files, inodes) = (BTreeMap::new(), BTreeMap::new());
-        let mut tree = Self { image, files, inodes, random, sound: Vec::new() };
+        let has_parents = !options.contains(&"parent=0");
+        let mut tree = Self { image, files, inodes, random, has_parents, sound: Vec::new() };
         let mount = LoopMount::new(&tree.image, Access::ReadWrite, &[]).unwrap();
         let mut directories = vec![String::new()];
         for number in 0..80 {
@@ -124,8 +127,16 @@ impl Tree {
         let left = fs::read(&self.image).unwrap();
         let data = data(&left, &self.lens());
         let inodes = inodes(&self.sound, &left);
+        // Without parent pointers all names are in directories, those of the first in the root.
+        let gone = self.gone_names(&left);
+        let root = u64::from_be_bytes(self.sound[56..64].try_into().unwrap());
+        let has_names = |file: &File| {
+            let mut above = file.above.iter().chain([&root]);
+            self.has_parents || above.all(|inode| inodes.contains(inode) && !gone.contains(inode))
+        };
         let is_left = |file: &File| {
             inodes.contains(&file.inode)
+                && has_names(file)
                 && file.above.iter().all(|inode| inodes.contains(inode))
                 && data.get(&file.number).copied().unwrap_or(0) >= file.pieces()
         };
@@ -143,6 +154,19 @@ impl Tree {
         let has_data = |file: &File| data.get(&file.number).copied().unwrap_or(0) >= file.pieces();
         let left = self.files.iter().filter(|(_, file)| has_data(file));
         left.map(|(path, _)| path.clone()).collect()
+    }
+
+    /// Directories that lost a block of names.
+    fn gone_names(&self, left: &[u8]) -> BTreeSet<u64> {
+        let len = 1 << (self.sound[120] + self.sound[192]);
+        let starts = (0..self.sound.len()).step_by(512);
+        let is_names = |at: &usize| {
+            [b"XDB3", b"XDD3"].iter().any(|magic| self.sound[*at..].starts_with(*magic))
+        };
+        let changed = |at: &usize| left.get(*at..*at + len) != self.sound.get(*at..*at + len);
+        let gone = starts.filter(is_names).filter(changed);
+        gone.map(|at| u64::from_be_bytes(self.sound[at + 40..at + 48].try_into().unwrap()))
+            .collect()
     }
 
     /// The first byte of the root directory's inode.

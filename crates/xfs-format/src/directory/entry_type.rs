@@ -1,5 +1,7 @@
 //! Type of a file as directory entries record it (docs/format/directories.md#types).
 
+use crate::FileType;
+
 /// Type of the file an entry names. Volumes without the feature have only `Unknown`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]

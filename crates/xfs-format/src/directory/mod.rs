@@ -11,4 +11,4 @@ pub mod pairs;
 pub mod shortform;
 
 pub use entry_type::EntryType;
-pub use name::{MAX_NAME, name_defect};
+pub use name::name_defect;

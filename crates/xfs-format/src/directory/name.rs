@@ -1,7 +1,6 @@
 //! Names that entries of directories can have.
 
-/// Bytes of the longest name.
-pub const MAX_NAME: usize = 255;
+use super::layout::MAX_NAME;
 
 /// What keeps a name from being one; `None` for one that leads nowhere else.
 #[must_use]

@@ -6,10 +6,9 @@ use crate::bytes::{be32, put_be32};
 use crate::cache::{BufferAddress, verify_buffer};
 use crate::error::Error;
 use crate::format::{
-    BufferItem, BufferItemFlags, BufferItemType, InodeCore, InodeCreateItem, LogItemKind,
-    NEXT_UNLINKED_OFFSET, stamp_inode_crc,
+    BufferItem, BufferItemFlags, BufferItemType, InodeCore, InodeCreateItem, LogItem, LogItemKind,
+    LoggedTransaction, NEXT_UNLINKED_OFFSET, stamp_inode_crc,
 };
-use crate::format::{LogItem, LoggedTransaction};
 use crate::geometry::Geometry;
 use crate::units::{AgBlock, InodeNumber};
 use undercroft_block::Sector;

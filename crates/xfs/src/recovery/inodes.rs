@@ -6,9 +6,8 @@ use crate::bytes::{be64, put_be32, put_be64};
 use crate::error::Error;
 use crate::format::{
     FileType, ForkFormat, INODE_LSN_OFFSET, InodeCore, InodeItem, InodeItemFields as Fields,
-    LOG_CORE_LEN, core_from_log, root_from_log, stamp_inode_crc,
+    LOG_CORE_LEN, LogItem, LoggedTransaction, core_from_log, root_from_log, stamp_inode_crc,
 };
-use crate::format::{LogItem, LoggedTransaction};
 use crate::geometry::Geometry;
 use crate::units::Lsn;
 

@@ -5,8 +5,9 @@
 //! in the order of the device, under one plug. A block that could not be read is read again when it
 //! is wanted, so damage in a block that is not replayed is no error.
 
-use crate::format::LogItem;
-use crate::format::{BufferItem, BufferItemFlags, InodeCreateItem, InodeItem, LogItemKind};
+use crate::format::{
+    BufferItem, BufferItemFlags, InodeCreateItem, InodeItem, LogItem, LogItemKind,
+};
 use crate::geometry::Geometry;
 use crate::units::AgBlock;
 use rustc_hash::FxHashSet;

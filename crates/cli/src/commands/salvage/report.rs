@@ -52,6 +52,7 @@ pub(super) struct Report {
     removed: u64,
     unlinked: u64,
     contradictions: u64,
+    values_left_out: u64,
     unreadable_sectors: u64,
     other_volumes: Vec<Volume>,
 }
@@ -74,6 +75,7 @@ impl Report {
             removed: report.stale,
             unlinked: report.unlinked,
             contradictions: report.contradictions,
+            values_left_out: report.values_left_out,
             unreadable_sectors: report.unreadable,
             other_volumes: others.map(Volume::new).collect(),
         }
@@ -97,6 +99,7 @@ impl Report {
             (self.removed, "inodes were removed before (`undercroft deleted` is for them)"),
             (self.unlinked, "files without a name were open"),
             (self.contradictions, "statements contradict others, and were not believed"),
+            (self.values_left_out, "values of attributes were left out: they are too much"),
             (self.unreadable_sectors, "sectors could not be read"),
         ] {
             if count > 0 {
