@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let image = std::env::args_os().nth(1).ok_or("which image?")?;
     let disk = Disk::new(Arc::new(FileDevice::open(image.as_ref(), true)?))?;
     let removed = Removed::find(&disk, &mut |_, _, _| {})?;
-    for file in &removed.files {
+    for file in removed.files.iter() {
         let path = |path: &undercroft_recover::Path| {
             let names: Vec<_> =
                 path.names.iter().map(|name| name.escape_ascii().to_string()).collect();

@@ -16,7 +16,7 @@
 //!
 //! let device = FileDevice::open("disk.img".as_ref(), true)?;
 //! let disk = Disk::new(Arc::new(device))?;
-//! for file in &Removed::find(&disk, &mut |_, _, _| {})?.files {
+//! for file in Removed::find(&disk, &mut |_, _, _| {})?.files.iter() {
 //!     println!("{} {} bytes, {}", file.id, file.size, file.state.name());
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())

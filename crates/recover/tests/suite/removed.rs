@@ -46,7 +46,8 @@ fn paths(file: &FoundFile) -> Vec<String> {
 /// All that is known of a removed path.
 fn about(history: &History, path: &str) -> Vec<FoundFile> {
     let (_, removed) = find(history);
-    removed.files.into_iter().filter(|file| paths(file).iter().any(|own| own == path)).collect()
+    let own = removed.files.iter().filter(|file| paths(file).iter().any(|own| own == path));
+    own.cloned().collect()
 }
 
 /// Fails if a file that is called whole is not what was there; returns the files that are whole, and
