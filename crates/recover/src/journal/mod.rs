@@ -33,6 +33,9 @@ pub struct Span {
     pub oldest: Lsn,
     /// Position of the newest.
     pub newest: Lsn,
+    /// From here on no record is missing, up to the one that says that the volume was unmounted. `None`
+    /// if the newest does not say so.
+    pub whole_since: Option<Lsn>,
 }
 
 /// What the journal tells of.
@@ -55,14 +58,23 @@ pub(crate) fn read(
     mut visit: impl FnMut(Told),
 ) -> Option<Span> {
     let mut span: Option<Span> = None;
+    let mut since = Lsn(0);
     let mut blocks = Blocks::default();
     let mut assembly = Assembly::default();
     records::read(disk, progress, |record| {
         let lsn = record.header.lsn;
-        span = Some(Span { oldest: span.map_or(lsn, |span| span.oldest), newest: lsn });
-        if is_unmount(&record) {
+        if record.is_behind_a_gap {
+            since = lsn;
+        }
+        let is_unmount = is_unmount(&record);
+        if is_unmount {
             visit(Told::Unmount(lsn));
         }
+        span = Some(Span {
+            oldest: span.map_or(lsn, |span| span.oldest),
+            newest: lsn,
+            whole_since: is_unmount.then_some(since),
+        });
         if record.is_behind_a_gap || assembly.held() > OPEN_BYTES {
             assembly.clear();
         }

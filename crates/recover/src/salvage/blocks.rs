@@ -80,7 +80,7 @@ impl Blocks {
         let end = disk.geometry.dir_leaf_block().0;
         let unit = u64::from(disk.geometry.dir_block_blocks());
         for (file, about) in inodes.files.iter().zip(&inodes.about) {
-            if file.kind != Some(FileType::Directory) {
+            if file.kind != Some(FileType::Directory) || file.is_guessed {
                 continue;
             }
             let number = file.id.number.0;

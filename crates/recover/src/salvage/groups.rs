@@ -16,7 +16,7 @@ use crate::disk::Disk;
 use crate::scan::BlockTrace;
 use crate::trees;
 
-/// Owners that are looked through for a block: as many clones of one file are found.
+/// Owners before a block that are looked through: as many clones of one file are found.
 const MOST_SHARED: usize = 4096;
 
 /// A range of blocks and its owner.
@@ -154,10 +154,12 @@ impl Groups {
 
     /// The owners of blocks of a range.
     pub(super) fn at(&self, range: Range<u64>) -> impl Iterator<Item = &Owned> {
+        let first = self.owners.partition_point(|owned| owned.blocks.start < range.start);
         let behind = self.owners.partition_point(|owned| owned.blocks.start < range.end);
-        let before = self.owners[..behind].iter().zip(&self.reach[..behind]).rev();
-        let near = before.take(MOST_SHARED).take_while(move |(_, reach)| **reach > range.start);
-        near.map(|(owned, _)| owned).filter(move |owned| owned.blocks.end > range.start)
+        let before = self.owners[..first].iter().zip(&self.reach[..first]).rev().take(MOST_SHARED);
+        let near = before.take_while(move |(_, reach)| **reach > range.start);
+        let over = near.map(|(owned, _)| owned).filter(move |owned| owned.blocks.end > range.start);
+        over.chain(&self.owners[first..behind.max(first)])
     }
 
     /// All owners.

@@ -14,14 +14,14 @@ use crate::directory;
 use crate::disk::Disk;
 use crate::file_id::FileId;
 use crate::found::{FoundFile, SizeFrom, State};
-use crate::journal::{self, Told};
+use crate::journal::{self, Span, Told};
 use crate::map;
 use crate::names;
 use crate::present::decode;
 use crate::progress::{Progress, Step};
 use crate::remains::in_place;
 use crate::stream::{joined, read_in_order};
-use crate::trail::{End, Origin, Trail};
+use crate::trail::{End, Origin, Seen, Trail};
 
 /// Inodes of one entry of the table of places.
 const GROUP: u64 = 64;
@@ -51,6 +51,8 @@ pub(super) struct Inodes {
     by_number: FxHashMap<u64, usize>,
     /// Places of inodes that are sound, in use or free.
     sound: FxHashMap<u64, u64>,
+    /// The latest change of what was found.
+    newest: Lsn,
     /// Inodes that are in use by themselves, and not by the trees or the journal.
     pub(super) stale: u64,
     /// Inodes without a name that are still open, or were when the volume was left.
@@ -82,7 +84,9 @@ impl Inodes {
                 inodes.take(disk, groups, &mut copies, sector, bytes);
             }
         });
+        let span = copies.span;
         inodes.take_lost(disk, groups, copies);
+        inodes.doubt(span);
         inodes.directories.sort();
         inodes
     }
@@ -132,6 +136,7 @@ impl Inodes {
     ) {
         let Some(number) = number_at(disk, sector) else { return };
         let Some(core) = decode(disk, number, bytes) else { return };
+        self.newest = self.newest.max(core.lsn);
         *self.sound.entry(number.0 / GROUP).or_default() |= 1 << (number.0 % GROUP);
         let id = FileId { number, generation: core.generation };
         let latest = copies.latest(number).filter(|latest| latest.lsn > core.lsn);
@@ -151,6 +156,18 @@ impl Inodes {
         let mut trail = copies.trails.remove(&id).unwrap_or_default();
         trail.add(in_place(disk, core, bytes), |_| true);
         self.add(disk, &trail, in_use, latest.is_some());
+    }
+
+    /// Inodes that the journal alone has are as it says if it is whole from there to its end, and that is
+    /// behind all other changes. Else the last state may be missing.
+    fn doubt(&mut self, span: Option<Span>) {
+        let since =
+            span.filter(|span| span.newest >= self.newest).and_then(|span| span.whole_since);
+        for (file, about) in self.files.iter_mut().zip(&self.about) {
+            if about.is_of_journal && since.is_none_or(|since| file.last_seen < since.0) {
+                file.is_guessed = true;
+            }
+        }
     }
 
     /// Adds the inodes that are not in their places any more.
@@ -207,7 +224,7 @@ impl Inodes {
         if let Some(map) = attr_map {
             self.attributes.insert(number.0, map.extents);
         }
-        let file = file(seen.origin, core, kind, content, short);
+        let file = file(seen, kind, content, short);
         self.push(About { in_use, is_of_journal, parent }, file);
     }
 
@@ -246,19 +263,19 @@ fn number_at(disk: &Disk, sector: u64) -> Option<InodeNumber> {
 }
 
 fn file(
-    origin: Origin,
-    core: &InodeCore,
+    seen: &Seen<InodeCore>,
     kind: FileType,
     content: Content,
     attr: Option<&[u8]>,
 ) -> FoundFile {
+    let core = &seen.value;
     FoundFile {
         id: FileId { number: core.number, generation: core.generation },
         kind: Some(kind),
         paths: Vec::new(),
         // The format has none that are longer.
         size: core.size.min(i64::MAX as u64),
-        size_from: match origin {
+        size_from: match seen.origin {
             Origin::Journal => SizeFrom::Journal,
             Origin::Chunk => SizeFrom::Inode,
         },
@@ -272,7 +289,7 @@ fn file(
         losses: Vec::new(),
         content,
         names: Vec::new(),
-        last_seen: core.lsn.0,
+        last_seen: seen.lsn.0,
         links: core.nlink,
         is_reflinked: core.flags2.contains(InodeFlags2::REFLINK),
         crtime: core.crtime,
@@ -295,12 +312,13 @@ struct Latest {
 struct Copies {
     trails: FxHashMap<FileId, Trail>,
     latest: FxHashMap<InodeNumber, Latest>,
+    span: Option<Span>,
 }
 
 impl Copies {
     fn read(disk: &Disk, progress: &mut Progress<'_>) -> Self {
         let mut copies = Self::default();
-        journal::read(disk, progress, |told| {
+        let span = journal::read(disk, progress, |told| {
             let Told::Inode(number, copy) = told else { return };
             let is_end = copy.core.mode == 0;
             let id = if is_end {
@@ -318,6 +336,7 @@ impl Copies {
                 trail.add(copy, |_| true);
             }
         });
+        copies.span = span;
         copies
     }
 

@@ -125,6 +125,8 @@ impl Tree {
         fs::write(&self.image, &self.sound).unwrap();
         hurt(&self.image, &mut self.random);
         let left = fs::read(&self.image).unwrap();
+        // Where the volume is a part of a disk, it is the end of it.
+        let left = left[left.len().saturating_sub(self.sound.len())..].to_vec();
         let data = data(&left, &self.lens());
         let inodes = inodes(&self.sound, &left);
         // Without parent pointers all names are in directories, those of the first in the root.

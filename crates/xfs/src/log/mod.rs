@@ -40,7 +40,7 @@ pub(crate) use checkpoint::LogRecordHints;
 pub(crate) use ends::LogEnds;
 pub use ends::{LogState, Torn};
 pub(crate) use journal::{Journal, JournalParts, Permit, WriteBack};
-pub(crate) use record::{Defect, Record, Records, Strictness};
+pub(crate) use record::{Defect, Records, Strictness};
 pub(crate) use records::{RecordStream, Seal};
 pub use report::RecoveryReport;
 pub(crate) use reservation::{LogSpace, Reservation, Work, large_attribute, reservations};

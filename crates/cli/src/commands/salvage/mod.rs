@@ -102,20 +102,19 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let takes = |file: &FoundFile| file.state != State::Lost;
     let mut source = FoundSource::new(&disk, files, takes);
     // The report says it better than the count of what was unpacked.
-    let done = deliver(&to, false, &mut std::io::sink(), &mut |sink, show| {
+    let done = deliver(&to, false, &mut std::io::sink(), &mut |_, show| {
         if args.is_archive() {
             entries_to_tar(&mut source, &mut *out, show)
         } else {
-            let _ = sink;
             entries_to_directory(&mut source, to.path, to.replace, show)
         }
     })?;
     let mut standard_error = std::io::stderr();
-    let told = if args.is_archive() { &mut standard_error } else { out };
+    let told: &mut dyn Write = if args.is_archive() { &mut standard_error } else { out };
     if args.json {
-        json_line(told, &report)?
+        json_line(told, &report)?;
     } else {
-        report.print(told)?
+        report.print(told)?;
     }
     Ok(if done == Outcome::Done { outcome(&report) } else { done })
 }

@@ -3,7 +3,6 @@
 use super::report::Volume as Line;
 use crate::image::ImageArgs;
 use crate::progress::Progress;
-use crate::report;
 use anyhow::{Result, anyhow, bail};
 use std::fs::File;
 use std::ops::Range;
