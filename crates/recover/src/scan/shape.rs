@@ -129,7 +129,8 @@ fn newest() -> Features {
 /// number and by their place; `groups` are groups with a place in each.
 fn group_size(inodes: &[(u64, u64)], groups: &[(u64, u64)]) -> Option<(u8, u32)> {
     let mut best: Option<(usize, u8, u32)> = None;
-    for log in 4..32_u8 {
+    // The longest groups first: where all inodes are near their starts, parts of them fit as well.
+    for log in (4..32_u8).rev() {
         let split = |number: u64| (number >> log, number & ((1 << log) - 1));
         let mut sizes: FxHashMap<u64, usize> = FxHashMap::default();
         *sizes.entry(1 << log).or_default() += 1;
