@@ -57,6 +57,8 @@ pub struct SalvageReport {
     pub directories: u64,
     /// Files and directories of which no name is left, or no way up to the root.
     pub nameless: u64,
+    /// Headers of groups that are damaged: data near them may be as well, of which nothing tells.
+    pub lost_headers: u64,
     /// Inodes that are lost, of which something is known nevertheless.
     pub lost_inodes: u64,
     /// Inodes that look as if in use, and were removed.
@@ -79,6 +81,7 @@ impl SalvageReport {
             && self.unsized_files == 0
             && self.lost == 0
             && self.nameless == 0
+            && self.lost_headers == 0
             && self.lost_inodes == 0
             && self.unreadable == 0
     }
@@ -134,6 +137,7 @@ impl Salvaged {
             uuid: traces.uuid,
             start: shape.start * 512,
             has_superblock: shape.is_told,
+            lost_headers: traces.lost_headers(&shape),
             lost_inodes,
             stale: inodes.stale + naming.stale.len() as u64,
             unlinked: inodes.unlinked,
@@ -161,6 +165,7 @@ impl SalvageReport {
             lost: 0,
             directories: 0,
             nameless: 0,
+            lost_headers: 0,
             lost_inodes: 0,
             stale: 0,
             unlinked: 0,

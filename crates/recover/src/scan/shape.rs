@@ -26,6 +26,20 @@ impl Traces {
         Some(Shape { start, geometry, is_told: false })
     }
 
+    /// Headers of groups that are not where they belong: the superblock or its copy, and three more.
+    pub(crate) fn lost_headers(&self, shape: &Shape) -> u64 {
+        let geometry = &shape.geometry;
+        let group = u64::from(geometry.ag_blocks) << (geometry.block_log - 9);
+        let offset = |sector: u64| sector.checked_sub(shape.start);
+        let copies = self.superblocks.iter().filter_map(|(sector, _)| offset(*sector));
+        let copies = copies.filter(|offset| offset.is_multiple_of(group)).count();
+        let headers = self.group_headers.iter();
+        let is_in_place =
+            |(sector, ag): &&(u64, u64)| offset(*sector).is_some_and(|at| at / group == *ag);
+        let headers = headers.filter(is_in_place).count();
+        (4 * u64::from(geometry.ag_count)).saturating_sub((copies + headers) as u64)
+    }
+
     /// The sizes that most copies of the superblock say. A copy counts if it is where a group begins.
     fn told(&self, start: u64) -> Option<Geometry> {
         let mut counts: Vec<(Geometry, usize)> = Vec::new();
