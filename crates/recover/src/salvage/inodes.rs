@@ -4,6 +4,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use undercroft_xfs_format::units::{InodeNumber, Lsn};
 use undercroft_xfs_format::{Extent, FileType, ForkFormat, InodeCore, InodeFlags, InodeFlags2};
 
+use super::copies::Copies;
 use super::groups::Groups;
 use super::index::Index;
 use super::links::Link;
@@ -14,14 +15,14 @@ use crate::directory;
 use crate::disk::Disk;
 use crate::file_id::FileId;
 use crate::found::{FoundFile, SizeFrom, State};
-use crate::journal::{self, Span, Told};
+use crate::journal::Span;
 use crate::map;
 use crate::names;
 use crate::present::decode;
 use crate::progress::{Progress, Step};
 use crate::remains::in_place;
 use crate::stream::{joined, read_in_order};
-use crate::trail::{End, Origin, Seen, Trail};
+use crate::trail::{Origin, Seen, Trail};
 
 /// Inodes of one entry of the table of places.
 const GROUP: u64 = 64;
@@ -295,52 +296,5 @@ fn file(
         crtime: core.crtime,
         ctime: core.ctime,
         is_guessed: false,
-    }
-}
-
-/// The last state of a number that the journal has.
-#[derive(Clone, Copy, Debug)]
-struct Latest {
-    lsn: Lsn,
-    id: FileId,
-    /// It is a removal.
-    is_end: bool,
-}
-
-/// The copies of inodes in the journal.
-#[derive(Debug, Default)]
-struct Copies {
-    trails: FxHashMap<FileId, Trail>,
-    latest: FxHashMap<InodeNumber, Latest>,
-    span: Option<Span>,
-}
-
-impl Copies {
-    fn read(disk: &Disk, progress: &mut Progress<'_>) -> Self {
-        let mut copies = Self::default();
-        let span = journal::read(disk, progress, |told| {
-            let Told::Inode(number, copy) = told else { return };
-            let is_end = copy.core.mode == 0;
-            let id = if is_end {
-                FileId::freed(&copy.core)
-            } else {
-                FileId { number, generation: copy.core.generation }
-            };
-            // They come in the order of time.
-            copies.latest.insert(number, Latest { lsn: copy.lsn, id, is_end });
-            let trail = copies.trails.entry(id).or_default();
-            if is_end {
-                let (lsn, time) = (copy.lsn, copy.core.ctime);
-                trail.set_end(End { lsn, time, core: copy.core, literal: None });
-            } else {
-                trail.add(copy, |_| true);
-            }
-        });
-        copies.span = span;
-        copies
-    }
-
-    fn latest(&self, number: InodeNumber) -> Option<Latest> {
-        self.latest.get(&number).copied()
     }
 }

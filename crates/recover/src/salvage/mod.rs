@@ -7,6 +7,7 @@
 //! file is judged by who has its blocks.
 
 mod blocks;
+mod copies;
 mod groups;
 mod index;
 mod inodes;
