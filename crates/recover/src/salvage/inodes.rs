@@ -137,7 +137,9 @@ impl Inodes {
     ) {
         let Some(number) = number_at(disk, sector) else { return };
         let Some(core) = decode(disk, number, bytes) else { return };
-        self.newest = self.newest.max(core.lsn);
+        if !core.lsn.is_null() {
+            self.newest = self.newest.max(core.lsn);
+        }
         *self.sound.entry(number.0 / GROUP).or_default() |= 1 << (number.0 % GROUP);
         let id = FileId { number, generation: core.generation };
         let latest = copies.latest(number).filter(|latest| latest.lsn > core.lsn);
