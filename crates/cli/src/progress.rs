@@ -47,9 +47,14 @@ impl Progress {
     pub(crate) fn show_bytes(&self, done: u64, total: u64) {
         let Self(bar) = self;
         if bar.length().is_none() {
-            if let Ok(style) = ProgressStyle::with_template("{wide_bar} {bytes} of {total_bytes}") {
+            if let Ok(style) =
+                ProgressStyle::with_template("{wide_bar} {bytes} of {total_bytes}, {eta} left")
+            {
                 bar.set_style(style);
             }
+        }
+        // A step of several has a length of its own.
+        if bar.length() != Some(total) {
             bar.set_length(total);
         }
         bar.set_position(done);

@@ -17,6 +17,6 @@ pub mod unpack;
 
 pub mod pack;
 
-mod removed;
+mod found;
 
-pub use removed::{PutBack, PutBackEvent, PutBackSummary, RemovedSource};
+pub use found::{FoundSource, PutBack, PutBackEvent, PutBackSummary};

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 use undercroft_block::FileDevice;
-use undercroft_recover::{Contents, Disk, RecoverError, Removed, RemovedFile};
+use undercroft_recover::{Contents, Disk, FoundFile, RecoverError, Removed};
 
-fn digest(disk: &Disk, file: &RemovedFile) -> Result<String, RecoverError> {
+fn digest(disk: &Disk, file: &FoundFile) -> Result<String, RecoverError> {
     let mut digest = Sha256::new();
     let zeroes = vec![0; 1 << 16];
     let fill = |digest: &mut Sha256, mut len: u64| {
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let image = std::env::args_os().nth(1).ok_or("which image?")?;
     let disk = Disk::new(Arc::new(FileDevice::open(image.as_ref(), true)?))?;
     let removed = Removed::find(&disk, &mut |_, _, _| {})?;
-    for file in &removed.files {
+    for file in removed.files.iter() {
         let path = |path: &undercroft_recover::Path| {
             let names: Vec<_> =
                 path.names.iter().map(|name| name.escape_ascii().to_string()).collect();

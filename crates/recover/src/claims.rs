@@ -29,21 +29,16 @@ pub(crate) struct Life {
 impl Life {
     /// Whether there was a time at which both had their content.
     pub(crate) fn meets(&self, other: &Self) -> bool {
-        let before = |one: &Self, other: &Self| {
-            other.ended.is_none_or(|ended| key(one.changed) <= key(ended))
-        };
+        let before =
+            |one: &Self, other: &Self| other.ended.is_none_or(|ended| one.changed <= ended);
         before(self, other) && before(other, self)
     }
 }
 
-const fn key(time: Timestamp) -> (i64, u32) {
-    (time.seconds, time.nanoseconds)
-}
-
 /// Ranges of blocks with the claim that is the last, in ascending order.
-#[derive(Debug, Default)]
-pub(crate) struct Owners {
-    claims: Vec<Claim>,
+#[derive(Debug)]
+pub(crate) struct Owners<'c> {
+    claims: &'c [Claim],
     segments: Vec<Segment>,
 }
 
@@ -55,10 +50,10 @@ struct Segment {
     is_contested: bool,
 }
 
-impl Owners {
+impl<'c> Owners<'c> {
     /// Finds the last claim on each block, in time that grows with the number of claims and little
     /// more, however many are on one block.
-    pub(crate) fn new(claims: Vec<Claim>) -> Self {
+    pub(crate) fn new(claims: &'c [Claim]) -> Self {
         let mut events: Vec<(u64, bool, usize)> = Vec::with_capacity(2 * claims.len());
         for (index, claim) in claims.iter().enumerate() {
             events.push((claim.blocks.start, true, index));
@@ -116,11 +111,12 @@ impl Owners {
 }
 
 /// Whether two files had the blocks together: both may share, at the same place of the file, and at
-/// one time.
+/// one time. Two that are there may share them anywhere.
 fn is_clone(one: &Claim, other: &Claim) -> bool {
     let place = |claim: &Claim| claim.blocks.start.wrapping_sub(claim.offset);
-    let lives = one.life.zip(other.life);
-    lives.is_some_and(|(one, other)| one.meets(&other)) && place(one) == place(other)
+    let Some((first, second)) = one.life.zip(other.life) else { return false };
+    let are_there = first.ended.is_none() && second.ended.is_none();
+    are_there || (first.meets(&second) && place(one) == place(other))
 }
 
 #[cfg(test)]
@@ -139,7 +135,7 @@ mod tests {
     fn the_last_claim_on_a_block_wins() {
         let claims =
             [claim(0, 0..10, 5), claim(1, 4..6, 9), claim(2, 8..20, 3), claim(0, 30..31, 5)];
-        let owners = Owners::new(claims.to_vec());
+        let owners = Owners::new(&claims);
         assert_eq!(owners.lost(&claims[0]), one(4..6));
         assert_eq!(owners.lost(&claims[1]), []);
         assert_eq!(owners.lost(&claims[2]), one(8..10));
@@ -149,7 +145,7 @@ mod tests {
     #[test]
     fn claims_of_one_time_are_lost_for_both() {
         let claims = [claim(0, 0..4, 5), claim(1, 2..6, 5)];
-        let owners = Owners::new(claims.to_vec());
+        let owners = Owners::new(&claims);
         assert_eq!(owners.lost(&claims[0]), one(2..4));
         assert_eq!(owners.lost(&claims[1]), one(2..4));
     }
@@ -157,7 +153,7 @@ mod tests {
     #[test]
     fn a_hundred_thousand_claims_on_one_block_end() {
         let claims: Vec<_> = (0..100_000).map(|file| claim(file, 7..8, file as u64 / 2)).collect();
-        let owners = Owners::new(claims.clone());
+        let owners = Owners::new(&claims);
         assert_eq!(owners.lost(&claims[0]), one(7..8));
         assert_eq!(owners.lost(&claims[99_999]), one(7..8));
     }

@@ -1,13 +1,14 @@
-//! The bytes of a removed file.
+//! The bytes of a file that was found.
 
 use std::ops::Range;
 
 use undercroft_block::{Buffer, Sector, read_buffer};
 use undercroft_xfs_format::Extent;
 
+use crate::content::Content;
 use crate::disk::Disk;
 use crate::error::RecoverError;
-use crate::removed::{Content, RemovedFile, State};
+use crate::found::FoundFile;
 
 /// Bytes read at a time.
 const PIECE: u64 = 1 << 20;
@@ -30,7 +31,7 @@ impl Piece {
     }
 }
 
-/// The data of a removed file, read piece by piece from where it lies. What is lost of it is not
+/// The data of a file that was found, read piece by piece from where it lies. What is lost of it is not
 /// delivered: other files' data is there.
 #[derive(Clone)]
 pub struct Contents {
@@ -44,7 +45,7 @@ pub struct Contents {
 impl Contents {
     /// The data of `file`, found on `disk`.
     #[must_use]
-    pub fn new(disk: &Disk, file: &RemovedFile) -> Self {
+    pub fn new(disk: &Disk, file: &FoundFile) -> Self {
         let extents: &[Extent] = match &file.content {
             Content::Map(map) => &map.extents,
             _ => &[],
@@ -55,7 +56,7 @@ impl Contents {
             let start = extent.offset.0 << log;
             let end = (extent.end().0 << log).min(file.size);
             let first = disk.geometry.sector(extent.start).0;
-            for range in without_losses(start..end, &file.state) {
+            for range in without_losses(start..end, &file.losses) {
                 let sector = first + (range.start - start) / 512;
                 parts.push((range, sector));
             }
@@ -98,16 +99,15 @@ impl Contents {
 }
 
 /// The parts of a range that are not lost. Losses begin with a block.
-fn without_losses(range: Range<u64>, state: &State) -> Vec<Range<u64>> {
-    let losses: &[_] = if let State::Partly(losses) = state { losses } else { &[] };
+fn without_losses(range: Range<u64>, losses: &[Range<u64>]) -> Vec<Range<u64>> {
     let mut parts = Vec::new();
     let mut at = range.start;
     for loss in losses {
-        if loss.bytes.end <= at || loss.bytes.start >= range.end {
+        if loss.end <= at || loss.start >= range.end {
             continue;
         }
-        parts.push(at..loss.bytes.start.max(at));
-        at = loss.bytes.end.min(range.end);
+        parts.push(at..loss.start.max(at));
+        at = loss.end.min(range.end);
     }
     parts.push(at..range.end.max(at));
     parts.retain(|part| !part.is_empty());

@@ -5,9 +5,8 @@ use undercroft_xfs_format::dir_layout::{DATA_ALIGN, DirLayout};
 use undercroft_xfs_format::units::{InodeNumber, Lsn};
 use undercroft_xfs_format::{
     BufferKind, EntryType, FileType, Geometry, Header, dir_block, dir_data, dir_shortform,
+    name_defect,
 };
-
-use crate::names::is_name;
 
 /// An entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,17 +24,7 @@ pub(crate) struct Entry {
 impl Entry {
     /// Whether it says that the file is of another kind.
     pub(crate) fn is_not(&self, kind: FileType) -> bool {
-        let own = match self.kind {
-            EntryType::Regular => FileType::Regular,
-            EntryType::Directory => FileType::Directory,
-            EntryType::CharDevice => FileType::Character,
-            EntryType::BlockDevice => FileType::Block,
-            EntryType::Fifo => FileType::Fifo,
-            EntryType::Socket => FileType::Socket,
-            EntryType::Symlink => FileType::Symlink,
-            EntryType::Unknown | EntryType::Whiteout => return false,
-        };
-        own != kind
+        self.kind.file_type().is_some_and(|own| own != kind)
     }
 }
 
@@ -62,7 +51,10 @@ pub(crate) struct Entries {
 /// A directory inside its inode.
 pub(crate) fn of_shortform(geometry: &Geometry, fork: &[u8]) -> Option<Entries> {
     let form = dir_shortform::ShortForm::new(fork, DirLayout::new(geometry)).ok()?;
-    let entries = form.entries().map_while(Result::ok).filter(|short| is_name(short.entry.name));
+    let entries = form
+        .entries()
+        .map_while(Result::ok)
+        .filter(|short| name_defect(short.entry.name).is_none());
     let entries = entries.map(|short| Entry {
         inode: short.entry.inode,
         name: short.entry.name.to_vec(),
@@ -101,7 +93,8 @@ pub(crate) fn of_block(geometry: &Geometry, block: &[u8], kind: BufferKind) -> E
         return Entries::default();
     }
     let end = match kind {
-        BufferKind::DirBlock => table_start(block, layout),
+        BufferKind::DirBlock => dir_block::checked_table(block, layout)
+            .map_or(block.len() - dir_block::TAIL_SIZE, |table| table.base),
         _ => block.len(),
     };
     let mut found = Entries::default();
@@ -110,13 +103,15 @@ pub(crate) fn of_block(geometry: &Geometry, block: &[u8], kind: BufferKind) -> E
         match item {
             dir_data::Item::Used(entry) if entry.name == b".." => found.parent = Some(entry.inode),
             dir_data::Item::Used(entry) if entry.name == b"." => {}
-            dir_data::Item::Used(entry) if is_name(entry.name) => found.entries.push(Entry {
-                inode: entry.inode,
-                name: entry.name.to_vec(),
-                kind: entry.ftype,
-                is_removed: false,
-                is_half: false,
-            }),
+            dir_data::Item::Used(entry) if name_defect(entry.name).is_none() => {
+                found.entries.push(Entry {
+                    inode: entry.inode,
+                    name: entry.name.to_vec(),
+                    kind: entry.ftype,
+                    is_removed: false,
+                    is_half: false,
+                });
+            }
             dir_data::Item::Used(_) => {}
             dir_data::Item::Free(len) => {
                 removed(block, layout, offset..offset + len, &mut found.entries);
@@ -124,13 +119,6 @@ pub(crate) fn of_block(geometry: &Geometry, block: &[u8], kind: BufferKind) -> E
         }
     }
     found
-}
-
-/// Where the entries of a block end that has its table of hashes behind them.
-fn table_start(block: &[u8], layout: DirLayout) -> usize {
-    let tail = block.len() - dir_block::TAIL_SIZE;
-    let bytes = (be32(block, tail) as usize).saturating_mul(8);
-    tail.checked_sub(bytes).filter(|start| *start >= layout.data_start()).unwrap_or(tail)
 }
 
 /// The entries that a free region was: each keeps its name, and its own place at its end. The first
@@ -175,5 +163,5 @@ fn removed_at(block: &[u8], layout: DirLayout, at: usize, end: usize) -> Option<
     let number = if is_half { u64::from(be32(block, at + 4)) } else { be64(block, at) };
     let entry =
         Entry { inode: InodeNumber(number), name: name.to_vec(), kind, is_removed: true, is_half };
-    is_name(name).then_some((entry, len))
+    name_defect(name).is_none().then_some((entry, len))
 }

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use undercroft_block::{BlockDevice, Buffer, Sector, read_buffer};
-use undercroft_xfs_format::units::{FsBlock, InodeNumber};
+use undercroft_block::{BlockDevice, Buffer, Sector, Window, read_buffer};
+use undercroft_xfs_format::units::{AgBlock, AgNumber, FsBlock, InodeNumber};
 use undercroft_xfs_format::{Geometry, Superblock};
 
 use crate::error::RecoverError;
+use crate::shape::Shape;
 
 /// A volume to look through. Nothing is written to it.
 #[derive(Clone)]
@@ -44,6 +45,21 @@ impl Disk {
         Ok(Self { device, present, geometry })
     }
 
+    /// A volume that starts at a sector of a device, with sizes that are known. `present` is as for
+    /// [`replayed`](Self::replayed).
+    pub(crate) fn placed(
+        device: &Arc<dyn BlockDevice>,
+        present: &Arc<dyn BlockDevice>,
+        shape: &Shape,
+    ) -> Option<Self> {
+        let window = |whole: &Arc<dyn BlockDevice>| -> Option<Arc<dyn BlockDevice>> {
+            let part = Window::from_sector(Arc::clone(whole), Sector(shape.start))?;
+            Some(Arc::new(part))
+        };
+        let geometry = shape.geometry.clone();
+        Some(Self { device: window(device)?, present: window(present)?, geometry })
+    }
+
     /// Sizes of the volume.
     #[must_use]
     pub fn geometry(&self) -> &Geometry {
@@ -55,6 +71,15 @@ impl Disk {
         let sector = self.geometry.sector(start);
         let bytes = (count as usize) << self.geometry.block_log;
         Ok(read_buffer(self.present.as_ref(), sector, bytes)?)
+    }
+
+    /// The block of a sector.
+    pub(crate) fn block_at(&self, sector: u64) -> Option<FsBlock> {
+        let geometry = &self.geometry;
+        let block = sector >> (geometry.block_log - 9);
+        let ag = u32::try_from(block / u64::from(geometry.ag_blocks)).ok()?;
+        let in_group = AgBlock((block % u64::from(geometry.ag_blocks)) as u32);
+        Some(geometry.fs_block(AgNumber(ag), in_group))
     }
 
     /// The bytes of an inode of the present volume, if one of this number can be.

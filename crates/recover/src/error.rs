@@ -3,6 +3,7 @@
 use thiserror::Error;
 use undercroft_block::BlockError;
 use undercroft_xfs_format::SuperblockError;
+use uuid::Uuid;
 
 /// Why a device could not be looked through, or a file not be read.
 #[derive(Debug, Error)]
@@ -15,6 +16,25 @@ pub enum RecoverError {
     /// The first superblock is not one.
     #[error("no XFS file system is known there: {0}")]
     Superblock(#[from] SuperblockError),
+
+    /// Too little of a volume is left.
+    #[error(
+        "too little is left of the volume {uuid} to tell where it starts and how long its groups are"
+    )]
+    Shapeless {
+        /// The volume.
+        uuid: Uuid,
+    },
+
+    /// A volume of version 4.
+    #[error(
+        "the volume {uuid} is of version 4: its pieces do not say whose they are, so nothing can be put \
+         together from them; `xfs_repair` on a copy may help"
+    )]
+    Unmarked {
+        /// The volume.
+        uuid: Uuid,
+    },
 
     /// A tree that says what is in use is damaged: what is free cannot be told from it.
     #[error("the {tree} of allocation group {group} is damaged at block {block}: {what}")]

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use undercroft_xfs_format::InodeCore;
 use undercroft_xfs_format::units::InodeNumber;
 
 /// A number of an inode, and which of the files it was that had it.
@@ -11,6 +12,13 @@ pub struct FileId {
     pub number: InodeNumber,
     /// The generation of the number.
     pub generation: u32,
+}
+
+impl FileId {
+    /// The file whose removal a free inode shows: that raised the generation.
+    pub(crate) const fn freed(core: &InodeCore) -> Self {
+        Self { number: core.number, generation: core.generation.wrapping_sub(1) }
+    }
 }
 
 impl fmt::Display for FileId {

@@ -16,7 +16,7 @@
 //!
 //! let device = FileDevice::open("disk.img".as_ref(), true)?;
 //! let disk = Disk::new(Arc::new(device))?;
-//! for file in &Removed::find(&disk, &mut |_, _, _| {})?.files {
+//! for file in Removed::find(&disk, &mut |_, _, _| {})?.files.iter() {
 //!     println!("{} {} bytes, {}", file.id, file.size, file.state.name());
 //! }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -31,6 +31,7 @@ struct Readme;
 mod error;
 mod file_id;
 mod progress;
+mod shape;
 mod stream;
 
 mod disk;
@@ -38,6 +39,7 @@ mod trail;
 
 mod attributes;
 mod names;
+mod signature;
 mod trees;
 
 mod directory;
@@ -46,11 +48,16 @@ mod present;
 mod space;
 
 mod claims;
+mod content;
 mod journal;
 mod live;
 mod remains;
+mod scan;
+
+mod found;
 
 mod removed;
+mod salvage;
 
 mod contents;
 
@@ -58,6 +65,9 @@ pub use contents::{Contents, Piece};
 pub use disk::Disk;
 pub use error::RecoverError;
 pub use file_id::FileId;
+pub use found::{FoundFile, Path, SizeFrom, State};
 pub use journal::Span;
 pub use progress::Step;
-pub use removed::{Loss, Path, Removed, RemovedFile, SizeFrom, State};
+pub use removed::Removed;
+pub use salvage::{SalvageReport, Salvaged};
+pub use scan::{Scan, Traces};

@@ -9,7 +9,7 @@ use crate::directory::{self, Entries};
 use crate::disk::Disk;
 use crate::map;
 use crate::present::decode;
-use crate::trail::Fork;
+use crate::trail::MapFork;
 
 /// Directories on one path at most: names of the kernel's longest path have as many.
 pub(crate) const DEEPEST: usize = 4096;
@@ -101,8 +101,7 @@ fn of_blocks(
     mut goes_on: impl FnMut(&Entries) -> bool,
 ) -> Option<Entries> {
     let geometry = &disk.geometry;
-    let fork = Fork { format: core.data_format, extents: core.data_extents, bytes: fork.into() };
-    let map = map::of_fork(disk, number, &fork)?;
+    let map = map::of_fork(disk, number, MapFork::data(core, fork))?;
     let unit = geometry.dir_block_blocks() as usize;
     let end = geometry.dir_leaf_block().0;
     let data = map.extents.iter().filter(|extent| extent.offset.0 < end);

@@ -9,7 +9,7 @@ use undercroft_xfs_format::{
 };
 
 use crate::disk::Disk;
-use crate::trail::Fork;
+use crate::trail::MapFork;
 use crate::trees::is_tree_block;
 
 /// A map of a file's blocks.
@@ -30,7 +30,7 @@ impl Map {
     }
 
     /// Adds extents that may go on behind what is there.
-    fn push(&mut self, disk: &Disk, extent: Extent) -> bool {
+    pub(crate) fn push(&mut self, disk: &Disk, extent: Extent) -> bool {
         let fits = extent.validate().is_ok()
             && extent.offset.0 >= self.end()
             && disk.geometry.valid_extent(extent.start, extent.len.into());
@@ -42,7 +42,7 @@ impl Map {
 }
 
 /// The map that a fork says; `None` if it says none.
-pub(crate) fn of_fork(disk: &Disk, file: InodeNumber, fork: &Fork) -> Option<Map> {
+pub(crate) fn of_fork(disk: &Disk, file: InodeNumber, fork: MapFork<'_>) -> Option<Map> {
     match fork.format {
         ForkFormat::Extents => {
             let count = usize::try_from(fork.extents).ok()?;
@@ -51,20 +51,14 @@ pub(crate) fn of_fork(disk: &Disk, file: InodeNumber, fork: &Fork) -> Option<Map
             let all = records.take(count).all(|record| map.push(disk, Extent::decode(record)));
             (all && map.extents.len() == count).then_some(map)
         }
-        ForkFormat::Btree => of_root(disk, file, &fork.bytes),
+        ForkFormat::Btree => of_root(disk, file, fork.bytes),
         ForkFormat::Dev | ForkFormat::Local | ForkFormat::Uuid | ForkFormat::MetaBtree => None,
     }
 }
 
 /// The map that the area of the forks of a free inode seems to hold: extents as far as they can be
-/// some, or the root of a tree. `len` is where another fork was, if that is known.
-pub(crate) fn of_literal(
-    disk: &Disk,
-    file: InodeNumber,
-    literal: &[u8],
-    len: Option<usize>,
-) -> Option<Map> {
-    let bytes = &literal[..len.unwrap_or(literal.len()).min(literal.len())];
+/// some, or the root of a tree.
+pub(crate) fn of_literal(disk: &Disk, file: InodeNumber, bytes: &[u8]) -> Option<Map> {
     let mut map = Map::default();
     for record in bytes.chunks_exact(Extent::LEN) {
         if record.iter().all(|byte| *byte == 0) || !map.push(disk, Extent::decode(record)) {
@@ -113,7 +107,7 @@ impl Tree<'_> {
             return false;
         }
         let Ok(bytes) = self.disk.blocks(block, 1) else { return false };
-        let sector = geometry.sector(block).0;
+        let sector = geometry.sector(block);
         if is_tree_block(geometry, &bytes, TreeKind::Bmbt, level, sector).is_err() {
             return false;
         }
@@ -123,12 +117,15 @@ impl Tree<'_> {
         }
         self.map.tree.push(block);
         let count = usize::from(HeaderLayout::numrecs(&bytes));
-        let (head, body) = bytes.split_at(layout.header_len());
-        debug_assert_eq!(head.len(), layout.header_len());
+        let body = &bytes[layout.header_len()..];
         if level == 0 {
             let records = body.chunks_exact(Extent::LEN).take(count).map(Extent::decode);
-            let disk = self.disk;
-            return records.into_iter().all(|extent| self.map.push(disk, extent));
+            let (disk, before) = (self.disk, self.map.extents.len());
+            let is_sound = records.into_iter().all(|extent| self.map.push(disk, extent));
+            if !is_sound {
+                self.map.extents.truncate(before);
+            }
+            return is_sound;
         }
         let (_, max) = block_capacity(TreeKind::Bmbt, layout, geometry.block_size());
         let entry = |index: usize| {
@@ -142,13 +139,14 @@ impl Tree<'_> {
 }
 
 impl Map {
-    /// Adds extents that lie in ranges whose own blocks are gone, where none is yet.
+    /// Adds extents that lie in ranges whose own blocks are gone, where none is yet. The map has to be
+    /// [settled](Self::settle) at last.
     pub(crate) fn fill(&mut self, disk: &Disk, extents: &[Extent]) {
         for extent in extents {
             let (start, end) = (extent.offset.0, extent.end().0);
-            let Some(gap) =
-                self.missing.iter().position(|gap| gap.start <= start && end <= gap.end)
-            else {
+            let place = self.missing.partition_point(|gap| gap.end <= start);
+            let gap = self.missing.get(place);
+            let Some(gap) = gap.filter(|gap| gap.start <= start && end <= gap.end).cloned() else {
                 continue;
             };
             let is_sound = extent.validate().is_ok()
@@ -156,11 +154,14 @@ impl Map {
             if !is_sound {
                 continue;
             }
-            let at = self.extents.partition_point(|known| known.offset.0 < start);
-            self.extents.insert(at, *extent);
-            let gap = self.missing.remove(gap);
+            self.extents.push(*extent);
             let rests = [gap.start..start, end..gap.end];
-            self.missing.extend(rests.into_iter().filter(|rest| !rest.is_empty()));
+            self.missing.splice(place..=place, rests.into_iter().filter(|rest| !rest.is_empty()));
         }
+    }
+
+    /// Puts what was filled in into its order.
+    pub(crate) fn settle(&mut self) {
+        self.extents.sort_unstable_by_key(|extent| extent.offset.0);
     }
 }

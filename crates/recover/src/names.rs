@@ -4,7 +4,7 @@
 use undercroft_xfs_format::bytes::{be32, be64};
 use undercroft_xfs_format::units::InodeNumber;
 use undercroft_xfs_format::{
-    AttrLeafLayout, AttrShortform, AttrValue, Geometry, Namespace, PARENT_VALUE_SIZE,
+    AttrLeafLayout, AttrShortform, AttrValue, Geometry, Namespace, PARENT_VALUE_SIZE, name_defect,
 };
 
 /// A name in a directory.
@@ -17,17 +17,9 @@ pub(crate) struct Name {
     pub(crate) name: Vec<u8>,
 }
 
-/// Whether a name can be one: others would lead elsewhere.
-pub(crate) fn is_name(name: &[u8]) -> bool {
-    !name.is_empty()
-        && name.len() <= 255
-        && !matches!(name, b"." | b"..")
-        && !name.iter().any(|byte| matches!(byte, 0 | b'/'))
-}
-
 /// The name that an attribute says.
 fn of_attribute(geometry: &Geometry, name: &[u8], value: &[u8]) -> Option<Name> {
-    if value.len() != PARENT_VALUE_SIZE || !is_name(name) {
+    if value.len() != PARENT_VALUE_SIZE || name_defect(name).is_some() {
         return None;
     }
     let parent = InodeNumber(be64(value, 0));

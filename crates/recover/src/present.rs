@@ -12,7 +12,7 @@ use undercroft_xfs_format::{
 use crate::disk::Disk;
 use crate::error::RecoverError;
 use crate::file_id::FileId;
-use crate::progress::Progress;
+use crate::progress::{Progress, Step};
 use crate::stream::{joined, read_in_order};
 use crate::trail::End;
 use crate::trees;
@@ -68,22 +68,24 @@ pub(crate) fn read(
     progress: &mut Progress<'_>,
     mut freed: impl FnMut(FileId, End),
 ) -> Result<Present, RecoverError> {
+    progress.begin(Step::Inodes, 0);
     let geometry = &disk.geometry;
     let mut present = Present::default();
     for ag in (0..geometry.ag_count).map(AgNumber) {
         let chunks = trees::inode_chunks(disk, ag)?;
         let ranges = joined(chunks.iter().flat_map(|chunk| parts(disk, ag, chunk)));
         let unit = u64::from(geometry.sectors_per_block());
-        read_in_order(&disk.present, ranges, unit, |sector, bytes| {
+        read_in_order(&disk.present, ranges, unit, |sectors, bytes| {
             let Ok(bytes) = bytes else {
-                present.unreadable += 1;
+                let bytes = (sectors.end - sectors.start) * 512;
+                present.unreadable += bytes >> geometry.inode_log;
                 return;
             };
             progress.read(bytes.len() as u64);
             let mut each = |number: InodeNumber, is_free: bool, bytes: &[u8]| {
                 take(disk, &mut present, (number, is_free, bytes), &mut freed);
             };
-            visit_inodes(disk, ag, &chunks, sector.0, bytes, &mut each);
+            visit_inodes(disk, ag, &chunks, sectors.start, bytes, &mut each);
         });
     }
     Ok(present)
@@ -154,7 +156,7 @@ fn take(
         return;
     }
     if let Some(end) = end(disk, core, bytes) {
-        freed(FileId { number, generation: end.core.generation.wrapping_sub(1) }, end);
+        freed(FileId::freed(&end.core), end);
     }
 }
 

@@ -9,6 +9,8 @@ pub enum Step {
     Journal,
     /// Free space.
     FreeSpace,
+    /// All of the device.
+    Device,
 }
 
 /// Tells how far a search is: the step, bytes read in it, bytes in all where that is known.

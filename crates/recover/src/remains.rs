@@ -5,8 +5,7 @@ use rustc_hash::FxHashMap;
 use undercroft_block::{Sector, read_buffer};
 use undercroft_xfs_format::units::{AgBlock, AgInode, AgNumber, FsBlock, InodeNumber, Lsn};
 use undercroft_xfs_format::{
-    BufferKind, Extent, Header, HeaderLayout, INODE_MAGIC, InodeCore, TreeKind, bytes,
-    verify_attr_leaf,
+    BufferKind, Extent, Header, INODE_MAGIC, InodeCore, TreeKind, bytes, verify_attr_leaf,
 };
 
 use crate::directory::{self, OldEntry};
@@ -14,11 +13,12 @@ use crate::disk::Disk;
 use crate::file_id::FileId;
 use crate::names::{self, Name};
 use crate::present::{decode, end};
-use crate::progress::Progress;
+use crate::progress::{Progress, Step};
+use crate::signature;
 use crate::space::FreeSpace;
 use crate::stream::read_in_order;
 use crate::trail::{End, InodeCopy, Origin};
-use crate::trees::is_tree_block;
+use crate::trees::records_of_leaf;
 
 /// What was found in free space, but for inodes.
 #[derive(Debug, Default)]
@@ -54,14 +54,17 @@ pub(crate) fn read(
     let mut remains = Remains::default();
     let unit = u64::from(geometry.sectors_per_block());
     let block_size = geometry.block_size();
-    read_in_order(&disk.present, space.sectors(disk), unit, |sector, piece| {
+    let sectors = space.sectors(disk);
+    let bytes = sectors.iter().map(|range| (range.end - range.start) * 512).sum();
+    progress.begin(Step::FreeSpace, bytes);
+    read_in_order(&disk.present, sectors, unit, |sectors, piece| {
         let Ok(piece) = piece else {
-            remains.unreadable += unit;
+            remains.unreadable += sectors.end - sectors.start;
             return;
         };
         progress.read(piece.len() as u64);
         for (index, block) in piece.chunks_exact(block_size).enumerate() {
-            let at = sector.0 + index as u64 * unit;
+            let at = sectors.start + index as u64 * unit;
             let rest = &piece[index * block_size..];
             remains.block(disk, at, block, rest, &mut visit);
         }
@@ -80,20 +83,20 @@ impl Remains {
         visit: &mut impl FnMut(InodeNumber, OldInode),
     ) {
         let geometry = &disk.geometry;
-        let Some((ag, agblock)) = place(disk, sector) else { return };
-        let fs_block = geometry.fs_block(ag, agblock);
+        let Some(fs_block) = disk.block_at(sector) else { return };
+        let (ag, agblock) = geometry.split_block(fs_block);
         if bytes::be16(block, 0) == INODE_MAGIC {
             if self.inodes(disk, ag, agblock, block, visit) {
                 self.metadata.push(fs_block);
             }
         } else if let Some(kind) = directory::kind(geometry, block) {
             self.directory(disk, sector, kind, rest);
-        } else if let Some(header) = header(disk, block) {
-            let sound = header.1.verify(block, Sector(sector), &geometry.meta_uuid, block.len());
-            if sound.is_ok() {
-                self.metadata.push(fs_block);
-                self.owned(disk, sector, header.0, &header.1, block);
-            }
+        } else if geometry.features.crc
+            && let Some((kind, header)) = signature::of_block(block)
+            && header.verify(block, Sector(sector), &geometry.meta_uuid, block.len()).is_ok()
+        {
+            self.metadata.push(fs_block);
+            self.owned(disk, sector, kind, &header, block);
         }
     }
 
@@ -120,8 +123,7 @@ impl Remains {
             if core.mode != 0 {
                 visit(number, OldInode::Used(in_place(disk, core, bytes)));
             } else if let Some(end) = end(disk, core, bytes) {
-                let generation = end.core.generation.wrapping_sub(1);
-                visit(number, OldInode::Freed(FileId { number, generation }, end));
+                visit(number, OldInode::Freed(FileId::freed(&end.core), end));
             }
         }
         any
@@ -143,9 +145,7 @@ impl Remains {
         }
         if geometry.features.crc {
             for part in (0..size as u64 / 512).step_by(geometry.sectors_per_block() as usize) {
-                if let Some((ag, at)) = place(disk, sector + part) {
-                    self.metadata.push(geometry.fs_block(ag, at));
-                }
+                self.metadata.extend(disk.block_at(sector + part));
             }
         }
         let Some(parent) = directory::owner(geometry, block, kind) else { return };
@@ -166,25 +166,24 @@ impl Remains {
                     self.names.entry(owner).or_default().extend(names);
                 }
             }
-            BufferKind::Tree(TreeKind::Bmbt)
-                if is_tree_block(geometry, block, TreeKind::Bmbt, 0, sector).is_ok() =>
-            {
-                let layout = HeaderLayout::new(TreeKind::Bmbt, true);
-                let count = usize::from(HeaderLayout::numrecs(block));
-                let records = block[layout.header_len()..].chunks_exact(Extent::LEN).take(count);
-                let extents: Vec<_> = records.map(Extent::decode).collect();
-                let lsn = header.lsn(block).unwrap_or_default();
-                self.leaves.entry(owner).or_default().push((lsn, extents));
+            BufferKind::Tree(TreeKind::Bmbt) => {
+                let sector = Sector(sector);
+                let records = records_of_leaf(geometry, block, TreeKind::Bmbt, sector);
+                if let Some(records) = records {
+                    let lsn = header.lsn(block).unwrap_or_default();
+                    let extents = records.map(Extent::decode).collect();
+                    self.leaves.entry(owner).or_default().push((lsn, extents));
+                }
             }
             _ => {}
         }
     }
 
-    /// Whether metadata was written over a block.
-    pub(crate) fn is_metadata(&self, range: std::ops::Range<u64>) -> Vec<u64> {
+    /// The blocks of a range that metadata was written over.
+    pub(crate) fn metadata_in(&self, range: std::ops::Range<u64>) -> impl Iterator<Item = u64> {
         let first = self.metadata.partition_point(|block| block.0 < range.start);
-        let inside = self.metadata[first..].iter().take_while(|block| block.0 < range.end);
-        inside.map(|block| block.0).collect()
+        let inside = self.metadata[first..].iter().take_while(move |block| block.0 < range.end);
+        inside.map(|block| block.0)
     }
 }
 
@@ -192,49 +191,6 @@ impl Remains {
 pub(crate) fn in_place(disk: &Disk, core: InodeCore, bytes: &[u8]) -> InodeCopy {
     let geometry = &disk.geometry;
     let data = bytes.get(core.data_fork(geometry)).map(Into::into);
-    let is_local = core.forkoff > 0 && core.attr_format == undercroft_xfs_format::ForkFormat::Local;
-    let attr = bytes.get(core.attr_fork(geometry)).filter(|_| is_local).map(Into::into);
+    let attr = bytes.get(core.attr_fork(geometry)).filter(|_| core.forkoff > 0).map(Into::into);
     InodeCopy { lsn: core.lsn, origin: Origin::Chunk, core, data, attr }
-}
-
-/// The group and the block of a sector.
-fn place(disk: &Disk, sector: u64) -> Option<(AgNumber, AgBlock)> {
-    let geometry = &disk.geometry;
-    let block = sector >> (geometry.block_log - 9);
-    let ag = u32::try_from(block / u64::from(geometry.ag_blocks)).ok()?;
-    Some((AgNumber(ag), AgBlock((block % u64::from(geometry.ag_blocks)) as u32)))
-}
-
-/// The header that a block seems to have, by its magic number.
-fn header(disk: &Disk, block: &[u8]) -> Option<(BufferKind, Header)> {
-    if !disk.geometry.features.crc {
-        return None;
-    }
-    let kind = match (bytes::be32(block, 0), bytes::be16(block, 8)) {
-        (_, 0x3bee) => BufferKind::AttrLeaf,
-        (_, 0x3ebe) => BufferKind::DaNode,
-        (_, 0x3df1) => BufferKind::DirLeaf1,
-        (_, 0x3dff) => BufferKind::DirLeafN,
-        (magic, _) => match &magic.to_be_bytes() {
-            b"XDF3" => BufferKind::DirFree,
-            b"XSLM" => BufferKind::Symlink,
-            b"XARM" => BufferKind::AttrRemote,
-            _ => BufferKind::Tree(tree(magic)?),
-        },
-    };
-    Header::of(kind).map(|header| (kind, header))
-}
-
-/// The tree of a magic number.
-fn tree(magic: u32) -> Option<TreeKind> {
-    let all = [
-        TreeKind::Bnobt,
-        TreeKind::Cntbt,
-        TreeKind::Inobt,
-        TreeKind::Finobt,
-        TreeKind::Rmapbt,
-        TreeKind::Refcountbt,
-        TreeKind::Bmbt,
-    ];
-    all.into_iter().find(|tree| tree.magic_v5() == magic)
 }

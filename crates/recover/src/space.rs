@@ -20,19 +20,15 @@ impl FreeSpace {
         let geometry = &disk.geometry;
         let mut extents = Vec::new();
         for ag in (0..geometry.ag_count).map(AgNumber) {
+            let space = trees::group_space(disk, ag)?;
             // Without checksums nothing tells a tree's block from data.
-            let kept =
-                if geometry.features.crc { trees::kept_blocks(disk, ag)? } else { Vec::new() };
-            for block in kept {
-                let start = geometry.fs_block(ag, block);
-                if geometry.valid_extent(start, 1) {
-                    extents.push(start.0..start.0 + 1);
-                }
-            }
-            for extent in trees::free_extents(disk, ag)? {
-                let start = geometry.fs_block(ag, extent.start);
-                if geometry.valid_extent(start, u64::from(extent.len)) {
-                    extents.push(start.0..start.0 + u64::from(extent.len));
+            let kept = space.kept.into_iter().filter(|_| geometry.features.crc);
+            let kept = kept.map(|block| (block, 1));
+            let free = space.free.iter().map(|extent| (extent.start, u64::from(extent.len)));
+            for (start, len) in kept.chain(free) {
+                let start = geometry.fs_block(ag, start);
+                if geometry.valid_extent(start, len) {
+                    extents.push(start.0..start.0 + len);
                 }
             }
         }

@@ -5,7 +5,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use undercroft_block::{Bio, BlockDevice, BlockError, Buffer, CompletionQueue, Plug, Sector};
+use undercroft_block::{
+    Bio, BlockDevice, BlockError, Buffer, CompletionQueue, Plug, Sector, read_buffer,
+};
 
 /// Sectors of a request.
 const PIECE: u64 = 2048;
@@ -13,14 +15,17 @@ const PIECE: u64 = 2048;
 /// Requests under way: enough for a disk that answers each after some milliseconds.
 const UNDER_WAY: usize = 16;
 
+/// Sectors that are read at a time where a piece could not be read.
+const RETRY: u64 = 8;
+
 /// Reads ranges of sectors, each in pieces of at most a mebibyte that begin at multiples of `unit`
-/// from its start, and hands them over in the order of the ranges. What the device could not read is
-/// handed over as its error.
+/// from its start, and hands them over in the order of the ranges. A piece that the device cannot read
+/// is read again in small parts, and the error of each that fails is handed over.
 pub(crate) fn read_in_order(
     device: &Arc<dyn BlockDevice>,
     ranges: impl IntoIterator<Item = Range<u64>>,
     unit: u64,
-    mut visit: impl FnMut(Sector, Result<&[u8], BlockError>),
+    mut visit: impl FnMut(Range<u64>, Result<&[u8], BlockError>),
 ) {
     let piece = (PIECE / unit).max(1) * unit;
     let mut pieces = ranges.into_iter().flat_map(|range| {
@@ -41,11 +46,11 @@ pub(crate) fn read_in_order(
             let buffer =
                 same.map_or_else(|| Buffer::zeroed(bytes), |place| spare.swap_remove(place));
             plug.submit(Bio::read(Sector(range.start), buffer).in_queue(&queue, next));
-            order.push_back((next, Sector(range.start)));
+            order.push_back((next, range));
             next += 1;
         }
         plug.flush();
-        let Some((cookie, sector)) = order.pop_front() else { return };
+        let Some((cookie, range)) = order.pop_front() else { return };
         let result = loop {
             if let Some(result) = arrived.remove(&cookie) {
                 break result;
@@ -55,12 +60,28 @@ pub(crate) fn read_in_order(
         };
         match result {
             Ok(buffer) => {
-                visit(sector, Ok(&buffer));
+                visit(range, Ok(&buffer));
                 if spare.len() < UNDER_WAY {
                     spare.push(buffer);
                 }
             }
-            Err(error) => visit(sector, Err(error)),
+            Err(_) => read_in_parts(device, range, RETRY.next_multiple_of(unit), &mut visit),
+        }
+    }
+}
+
+/// Reads a range part by part.
+fn read_in_parts(
+    device: &Arc<dyn BlockDevice>,
+    range: Range<u64>,
+    part: u64,
+    visit: &mut impl FnMut(Range<u64>, Result<&[u8], BlockError>),
+) {
+    for start in range.clone().step_by(part as usize) {
+        let end = range.end.min(start + part);
+        match read_buffer(device.as_ref(), Sector(start), ((end - start) * 512) as usize) {
+            Ok(buffer) => visit(start..end, Ok(&buffer)),
+            Err(error) => visit(start..end, Err(error)),
         }
     }
 }
@@ -91,15 +112,16 @@ mod tests {
         let mut seen = Vec::new();
         let ranges = joined([0..1024, 1024..100_000, 110_592..131_072]);
         assert_eq!(ranges.len(), 2);
-        read_in_order(&device, ranges, 8, |sector, bytes| {
+        read_in_order(&device, ranges, 8, |sectors, bytes| {
             let bytes = bytes.unwrap();
             for (index, block) in bytes.chunks(512 * 1024).enumerate() {
-                let at = sector.0 + 1024 * index as u64;
+                let at = sectors.start + 1024 * index as u64;
                 if at.is_multiple_of(1024) {
                     assert_eq!(block[0], (at / 1024) as u8);
                 }
             }
-            seen.push(sector.0..sector.0 + bytes.len() as u64 / 512);
+            assert_eq!(bytes.len() as u64, (sectors.end - sectors.start) * 512);
+            seen.push(sectors);
         });
         assert_eq!(joined(seen), [0..100_000, 110_592..131_072]);
     }

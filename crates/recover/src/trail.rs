@@ -20,13 +20,36 @@ pub(crate) struct Seen<T> {
     pub(crate) value: T,
 }
 
-/// A data fork.
+/// A fork.
 #[derive(Clone, Debug)]
 pub(crate) struct Fork {
     pub(crate) format: ForkFormat,
     /// Extents of the core that belongs to it.
     pub(crate) extents: u64,
     pub(crate) bytes: Box<[u8]>,
+}
+
+impl Fork {
+    /// The fork as one that may hold a map.
+    pub(crate) fn as_map(&self) -> MapFork<'_> {
+        MapFork { format: self.format, extents: self.extents, bytes: &self.bytes }
+    }
+}
+
+/// A fork that may hold a map.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MapFork<'b> {
+    pub(crate) format: ForkFormat,
+    /// Extents, as the core counts them.
+    pub(crate) extents: u64,
+    pub(crate) bytes: &'b [u8],
+}
+
+impl<'b> MapFork<'b> {
+    /// The data fork of a core.
+    pub(crate) const fn data(core: &InodeCore, bytes: &'b [u8]) -> Self {
+        Self { format: core.data_format, extents: core.data_extents, bytes }
+    }
 }
 
 /// The removal of a file.
@@ -46,8 +69,8 @@ pub(crate) struct Trail {
     /// The inode as the file last had it.
     pub(crate) core: Option<Seen<InodeCore>>,
     pub(crate) data: Option<Seen<Fork>>,
-    /// The last attribute fork with a name in it.
-    pub(crate) attr: Option<Seen<Box<[u8]>>>,
+    /// The last attribute fork that was asked for.
+    pub(crate) attr: Option<Seen<Fork>>,
     pub(crate) end: Option<End>,
 }
 
@@ -59,7 +82,7 @@ pub(crate) struct InodeCopy {
     pub(crate) core: InodeCore,
     /// The data fork, where the copy has it.
     pub(crate) data: Option<Box<[u8]>>,
-    /// The attribute fork inside the inode, where the copy has it.
+    /// The attribute fork, where the copy has it.
     pub(crate) attr: Option<Box<[u8]>>,
 }
 
@@ -76,13 +99,15 @@ fn is_newer<T>(lsn: Lsn, than: Option<&Seen<T>>) -> bool {
 }
 
 impl Trail {
-    /// Adds a copy of an inode in use; `has_name` says whether an attribute fork names a parent.
-    pub(crate) fn add(&mut self, copy: InodeCopy, has_name: impl Fn(&[u8]) -> bool) {
+    /// Adds a copy of an inode in use; `wants` says whether an attribute fork counts.
+    pub(crate) fn add(&mut self, copy: InodeCopy, wants: impl Fn(&Fork) -> bool) {
         let InodeCopy { lsn, origin, .. } = copy;
         if !copy.is_of_file() {
             return;
         }
-        if let Some(value) = copy.attr.filter(|bytes| has_name(bytes))
+        let (format, extents) = (copy.core.attr_format, copy.core.attr_extents.into());
+        let attr = copy.attr.map(|bytes| Fork { format, extents, bytes });
+        if let Some(value) = attr.filter(wants)
             && is_newer(lsn, self.attr.as_ref())
         {
             self.attr = Some(Seen { lsn, origin, value });
@@ -98,11 +123,14 @@ impl Trail {
         }
     }
 
-    /// Adds the removal. A free inode is found in the journal and in its place; the place alone has
-    /// the area of the forks.
+    /// Adds the removal; the newest counts. A free inode is found in the journal and in its place; the
+    /// place alone has the area of the forks.
     pub(crate) fn set_end(&mut self, end: End) {
-        let literal = self.end.take().and_then(|old| old.literal);
-        let literal = end.literal.or(literal);
-        self.end = Some(End { literal, ..end });
+        let (newer, older) = match self.end.take() {
+            Some(old) if old.lsn > end.lsn => (old, Some(end)),
+            old => (end, old),
+        };
+        let literal = newer.literal.or_else(|| older?.literal);
+        self.end = Some(End { literal, ..newer });
     }
 }

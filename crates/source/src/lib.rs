@@ -100,6 +100,7 @@ pub use entry::{DataRange, Device, Entry, EntryPath, Kind, Links, Metadata, Time
 pub use error::SourceError;
 pub use exclude::{Choice, Exclude};
 pub use file_error::FileError;
+pub use files::data_ranges;
 pub use foreign::{Foreign, ForeignKind, HEAD as FOREIGN_HEAD, recognise};
 pub use lending::{Lending, LentFile};
 pub use mode_change::ModeChange;

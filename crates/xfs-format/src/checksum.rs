@@ -36,6 +36,24 @@ pub fn verify(bytes: &[u8], offset: usize) -> Result<(), ChecksumError> {
     if stored == computed { Ok(()) } else { Err(ChecksumError { stored, computed }) }
 }
 
+/// The first of `lens`, which ascend, whose bytes have the checksum in the field at `offset`; lengths
+/// that are not there have not. The bytes are read once.
+#[must_use]
+pub fn matching_len(
+    bytes: &[u8],
+    offset: usize,
+    lens: impl IntoIterator<Item = usize>,
+) -> Option<usize> {
+    let stored = u32::from_le_bytes(bytes.get(offset..offset + FIELD)?.try_into().ok()?);
+    let crc = crc32c::crc32c(&bytes[..offset]);
+    let (mut crc, mut at) = (crc32c::crc32c_append(crc, &[0; FIELD]), offset + FIELD);
+    lens.into_iter().find(|len| {
+        let Some(more) = bytes.get(at..*len) else { return false };
+        (crc, at) = (crc32c::crc32c_append(crc, more), *len);
+        crc == stored
+    })
+}
+
 /// Stores the checksum of `bytes` at `offset`.
 pub fn stamp(bytes: &mut [u8], offset: usize) {
     let crc = compute(bytes, offset);
@@ -56,5 +74,14 @@ mod tests {
         bytes[12] ^= 1;
         assert_eq!(verify(&bytes, 0).unwrap_err().stored, zeroed);
         assert_eq!(crc32c::crc32c(b"123456789"), 0xe306_9283);
+    }
+
+    #[test]
+    fn a_length_is_found_by_the_checksum() {
+        let mut bytes: Vec<u8> = (0..=255).cycle().take(4096).collect();
+        stamp(&mut bytes[..2048], 100);
+        assert_eq!(matching_len(&bytes, 100, [512, 1024, 2048, 4096, 8192]), Some(2048));
+        assert_eq!(matching_len(&bytes, 100, [512, 1024, 4096, 8192]), None);
+        assert_eq!(matching_len(&bytes[..102], 100, [102]), None);
     }
 }

@@ -221,6 +221,18 @@ impl Header {
         }
     }
 
+    /// Where the block says that it lives, in units of 512 bytes; `None` for kinds with a fixed address.
+    #[must_use]
+    pub fn address(&self, bytes: &[u8]) -> Option<Sector> {
+        self.blkno.map(|offset| Sector(be64(bytes, offset)))
+    }
+
+    /// Length of a block by its checksum: the first of `lens` that has the right one.
+    #[must_use]
+    pub fn length(&self, bytes: &[u8], lens: impl IntoIterator<Item = usize>) -> Option<usize> {
+        checksum::matching_len(bytes, self.crc, lens)
+    }
+
     /// Gives a buffer the address `sector`, in each of its headers.
     pub fn set_address(&self, bytes: &mut [u8], sector: Sector, block_size: usize) {
         let Some(offset) = self.blkno else { return };

@@ -83,7 +83,7 @@ pub use content::verify_content_of;
 pub use defect::{FieldDefect, Rule};
 pub use directory::{
     EntryType, block as dir_block, data as dir_data, free as dir_free, layout as dir_layout,
-    leaf as dir_leaf, pairs as dir_pairs, shortform as dir_shortform,
+    leaf as dir_leaf, name_defect, pairs as dir_pairs, shortform as dir_shortform,
 };
 pub use features::{Features, Features2, Incompat, RoCompat, VersionBits};
 pub use geometry::Geometry;
@@ -97,13 +97,13 @@ pub use inode::{
 };
 pub use kind::{BufferKind, TreeKind};
 pub use log::{
-    AttrAction, AttrChange, BufferItem, BufferItemFlags, BufferItemType, Exchange, ExchangeFlags,
-    ExchangeSide, ExtentChange, INODE_LSN_OFFSET, InodeCreateItem, InodeItem, InodeItemFields,
-    Intent, IntentDevice, IntentDone, IntentWork, LOG_CORE_LEN, LogClient, LogItemKind,
-    LogRecordHeader, MappingAction, MappingChange, NEXT_UNLINKED_OFFSET, NameValue, OperationFlags,
-    OperationHeader, QuotaItem, RefcountAction, RefcountChange, ReverseAction, ReverseChange,
-    TransactionHeader, core_from_log, core_to_log, record as log_record,
-    record_seal as log_record_seal, root_from_log, root_to_log,
+    Assembly, AttrAction, AttrChange, BufferItem, BufferItemFlags, BufferItemType, Exchange,
+    ExchangeFlags, ExchangeSide, ExtentChange, INODE_LSN_OFFSET, InodeCreateItem, InodeItem,
+    InodeItemFields, Intent, IntentDevice, IntentDone, IntentWork, JournalDefect, LOG_CORE_LEN,
+    LogClient, LogItem, LogItemKind, LogRecordHeader, LoggedTransaction, MappingAction,
+    MappingChange, NEXT_UNLINKED_OFFSET, NameValue, OperationFlags, OperationHeader, QuotaItem,
+    RefcountAction, RefcountChange, ReverseAction, ReverseChange, TransactionHeader, core_from_log,
+    core_to_log, record as log_record, record_seal as log_record_seal, root_from_log, root_to_log,
 };
 pub use remote::{
     SYMLINK_MAGIC, SYMLINK_MAX, symlink_blocks, symlink_part, symlink_payload, verify_symlink,

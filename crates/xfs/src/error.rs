@@ -3,7 +3,7 @@
 mod kind;
 mod tree_corruption;
 
-use crate::format::{AclError, HeaderError, SuperblockError, TimestampError};
+use crate::format::{AclError, HeaderError, JournalDefect, SuperblockError, TimestampError};
 use crate::units::{AgBlock, AgNumber, FileBlock, InodeNumber, Lsn};
 pub use kind::ErrorKind;
 use std::io;
@@ -320,6 +320,12 @@ impl From<TimestampError> for Error {
 impl From<SuperblockError> for Error {
     fn from(error: SuperblockError) -> Self {
         Self::Superblock(error)
+    }
+}
+
+impl From<JournalDefect> for Error {
+    fn from(JournalDefect { lsn, what }: JournalDefect) -> Self {
+        Self::Journal { lsn, what }
     }
 }
 

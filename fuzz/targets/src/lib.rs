@@ -41,6 +41,7 @@ mod trees;
 mod volume;
 
 mod inodes;
+mod salvage;
 
 pub use archive::with_checksums;
 pub use device::PatchedDevice;
@@ -81,6 +82,7 @@ pub const TARGETS: [Target; 23] = [
     Target { name: "nbd_requests", run: nbd::requests },
     Target { name: "nbd_answers", run: nbd::answers },
     Target { name: "removed_files", run: removed::run },
+    Target { name: "salvage", run: salvage::run },
     Target { name: "open_and_walk", run: volume::run },
 ];
 

@@ -6,15 +6,15 @@ use crate::log::ROUNDS;
 use crate::sample::samples;
 use std::io::{self, Write};
 use std::sync::Arc;
-use undercroft_image::RemovedSource;
+use undercroft_image::FoundSource;
 use undercroft_image::unpack::entries_to_tar;
 use undercroft_recover::{Disk, Removed};
 
 /// Length at which an archive is given up.
-const ARCHIVE: u64 = 8 << 20;
+pub(crate) const ARCHIVE: u64 = 8 << 20;
 
 /// Takes this many bytes, then fails.
-struct Sink(u64);
+pub(crate) struct Sink(pub(crate) u64);
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -36,6 +36,6 @@ pub(crate) fn run(input: &[u8]) {
     let Ok(disk) = Disk::new(device.clone()) else { return };
     let Ok(removed) = Removed::find(&disk, &mut |_, _, _| {}) else { return };
     device.driver().allow(2 * sample.bytes + 2 * ARCHIVE);
-    let mut source = RemovedSource::new(&disk, &Arc::new(removed), |_| true);
+    let mut source = FoundSource::new(&disk, &removed.files, |_| true);
     let _ = entries_to_tar(&mut source, &mut Sink(ARCHIVE), &mut |_| ());
 }

@@ -8,6 +8,7 @@ mod deleted;
 mod describe;
 mod diff;
 mod extract;
+mod found;
 mod frag;
 mod fsck;
 mod grow;
@@ -20,6 +21,7 @@ mod mkfs;
 mod mount;
 mod replay;
 mod resync;
+mod salvage;
 #[cfg(feature = "network")]
 mod serve;
 mod set;
@@ -100,6 +102,7 @@ enum Command {
     Fsck(Deferred<fsck::Args>),
     Deleted(Deferred<deleted::Args>),
     Undelete(Deferred<undelete::Args>),
+    Salvage(Deferred<salvage::Args>),
     Resync(Deferred<resync::Args>),
     Grow(Deferred<grow::Args>),
     Shrink(Deferred<shrink::Args>),
@@ -127,6 +130,7 @@ impl Command {
             Self::Fsck(args) => Some((&args.image, args.json)),
             Self::Deleted(args) => Some((&args.image, args.json)),
             Self::Undelete(args) => Some((&args.image, args.json && !args.is_archive())),
+            Self::Salvage(args) => Some((&args.image, args.json && !args.is_archive())),
             Self::Grow(args) => Some((&args.image, args.json)),
             Self::Shrink(args) => Some((&args.image, args.json)),
             Self::Minimise(args) => Some((&args.image, args.json)),
@@ -186,6 +190,7 @@ pub(crate) fn run(cli: &Cli) -> Result<Outcome> {
         | Command::Describe(_)
         | Command::Deleted(_)
         | Command::Undelete(_)
+        | Command::Salvage(_)
         | Command::Shell(_) => true,
         Command::Verb(verb) => matches!(&**verb, OnImage::Get(on) if on.verb.is_archive()),
         _ => false,
@@ -217,6 +222,7 @@ fn dispatch(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Fsck(args) => fsck::run(args, out),
         Command::Deleted(args) => deleted::run(args, out),
         Command::Undelete(args) => undelete::run(args, out),
+        Command::Salvage(args) => salvage::run(args, out),
         Command::Resync(args) => resync::run(args, out),
         Command::Grow(args) => grow::run(args, out),
         Command::Shrink(args) => shrink::run(args, out),

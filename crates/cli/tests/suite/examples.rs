@@ -30,6 +30,7 @@ const VOLUMES: [(&str, &[&str]); 19] = [
     ("describe", &["root.img", "disk.img"]),
     ("fsck", &["root.img"]),
     ("deleted", &["disk.img"]),
+    ("salvage", &["disk.img"]),
     ("get", &["root.img"]),
     ("rm", &["disk.img"]),
     ("mount", &["root.img", "disk.img"]),

@@ -32,6 +32,7 @@ mod recipes;
 mod rootless;
 mod rules;
 mod run;
+mod salvage;
 mod serve;
 mod shell;
 mod shrink;

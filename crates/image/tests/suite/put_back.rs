@@ -11,7 +11,7 @@ use undercroft_image::{PutBack, PutBackSummary};
 use undercroft_judges::mount::Access;
 use undercroft_judges::random::Random;
 use undercroft_judges::{LoopMount, kernel, rounds};
-use undercroft_recover::{Contents, Disk, Removed, RemovedFile, State};
+use undercroft_recover::{Contents, Disk, Removed, FoundFile, State};
 use undercroft_testkit::xfs::judged;
 use undercroft_xfs::Volume;
 use undercroft_xfs::format::{FileType, Timestamp};
@@ -86,14 +86,14 @@ fn find(device: &Arc<dyn BlockDevice>) -> (Disk, Arc<Removed>) {
 fn put_back(device: &Arc<dyn BlockDevice>) -> PutBackSummary {
     let (disk, removed) = find(device);
     let fs = live(device);
-    let files = PutBack::new(fs.volume(), (&disk, &removed), NOW, |_| true).unwrap();
+    let files = PutBack::new(fs.volume(), (&disk, &removed.files), NOW, |_| true).unwrap();
     let summary = files.run(&mut |_| {}).unwrap();
     fs.close().unwrap();
     summary
 }
 
 /// The bytes of a removed file.
-fn contents(disk: &Disk, file: &RemovedFile) -> Vec<u8> {
+fn contents(disk: &Disk, file: &FoundFile) -> Vec<u8> {
     let mut bytes = vec![0; file.size as usize];
     let mut contents = Contents::new(disk, file);
     while let Some(piece) = contents.next_piece().unwrap() {
@@ -116,7 +116,7 @@ fn nothing_is_lost(device: &Arc<dyn BlockDevice>, gone: &Files, what: &str) -> u
             back += 1;
             continue;
         }
-        let is_it = |file: &&RemovedFile| {
+        let is_it = |file: &&FoundFile| {
             let mut paths = file.paths.iter().filter(|path| path.is_complete);
             file.state == State::Whole && paths.any(|own| own.names.join(&b'/') == path.as_bytes())
         };

@@ -29,7 +29,7 @@ impl Buffers {
     pub(super) fn add(
         &mut self,
         item: &BufferItem,
-        data: &[Vec<u8>],
+        data: &[&[u8]],
         size: usize,
         owner: impl Fn(&[u8]) -> Option<u64>,
     ) -> Option<Logged<'_>> {

@@ -22,7 +22,7 @@ impl Directories {
         &mut self,
         geometry: &Geometry,
         lsn: Lsn,
-        (item, data): (&BufferItem, &[Vec<u8>]),
+        (item, data): (&BufferItem, &[&[u8]]),
         visit: &mut impl FnMut(OldEntry),
     ) {
         let layout = DirLayout::new(geometry);

@@ -17,7 +17,7 @@ impl Maps {
     pub(super) fn add(
         &mut self,
         geometry: &Geometry,
-        (item, data): (&BufferItem, &[Vec<u8>]),
+        (item, data): (&BufferItem, &[&[u8]]),
     ) -> Option<(InodeNumber, Vec<Extent>)> {
         let layout = HeaderLayout::new(TreeKind::Bmbt, geometry.features.crc);
         let is_map =

@@ -7,12 +7,12 @@ mod buffers;
 mod directories;
 mod maps;
 mod records;
-mod transactions;
 
 use undercroft_xfs_format::units::{InodeNumber, Lsn};
 use undercroft_xfs_format::{
-    BufferItem, BufferItemType, Extent, Geometry, InodeCore, InodeItem, InodeItemFields,
-    LogItemKind, core_from_log, root_from_log,
+    Assembly, BufferItem, BufferItemType, Extent, Geometry, InodeCore, InodeItem, InodeItemFields,
+    JournalDefect, LogItemKind, LoggedTransaction, OperationFlags, OperationHeader, core_from_log,
+    root_from_log,
 };
 
 use crate::directory::OldEntry;
@@ -21,7 +21,10 @@ use crate::progress::Progress;
 use crate::trail::{InodeCopy, Origin};
 use directories::Directories;
 use maps::Maps;
-use transactions::Transactions;
+use records::Record;
+
+/// Bytes of transactions under way that are kept: the largest checkpoints of a kernel are smaller.
+const OPEN_BYTES: usize = 256 << 20;
 
 /// The part of time that the journal covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +33,9 @@ pub struct Span {
     pub oldest: Lsn,
     /// Position of the newest.
     pub newest: Lsn,
+    /// From here on no record is missing, up to the one that says that the volume was unmounted. `None`
+    /// if the newest does not say so.
+    pub whole_since: Option<Lsn>,
 }
 
 /// What the journal tells of.
@@ -52,19 +58,44 @@ pub(crate) fn read(
     mut visit: impl FnMut(Told),
 ) -> Option<Span> {
     let mut span: Option<Span> = None;
+    let mut since = Lsn(0);
     let mut blocks = Blocks::default();
-    let mut transactions = Transactions::default();
+    let mut assembly = Assembly::default();
     records::read(disk, progress, |record| {
-        let lsn = record.lsn;
-        span = Some(Span { oldest: span.map_or(lsn, |span| span.oldest), newest: lsn });
-        if transactions::is_unmount(&record) {
+        let lsn = record.header.lsn;
+        if record.is_behind_a_gap {
+            since = lsn;
+        }
+        let is_unmount = is_unmount(&record);
+        if is_unmount {
             visit(Told::Unmount(lsn));
         }
-        transactions.add(&record, |lsn, regions| {
-            items(&disk.geometry, lsn, regions, &mut blocks, &mut visit);
+        span = Some(Span {
+            oldest: span.map_or(lsn, |span| span.oldest),
+            newest: lsn,
+            whole_since: is_unmount.then_some(since),
         });
+        if record.is_behind_a_gap || assembly.held() > OPEN_BYTES {
+            assembly.clear();
+        }
+        let added = assembly.add(record.header, &record.data, |transaction| {
+            items(&disk.geometry, transaction, &mut blocks, &mut visit);
+            Ok::<_, JournalDefect>(())
+        });
+        if added.is_err() {
+            assembly.clear();
+        }
     });
     span
+}
+
+/// Whether a record says that the volume was unmounted: with its only operation.
+fn is_unmount(record: &Record<'_>) -> bool {
+    let operation = record.data.get(..OperationHeader::LEN).map(OperationHeader::decode);
+    record.header.operations == 1
+        && operation.is_some_and(|operation| {
+            operation.is_ok_and(|operation| operation.flags.contains(OperationFlags::UNMOUNT))
+        })
 }
 
 /// Blocks that are logged in parts.
@@ -79,7 +110,7 @@ impl Blocks {
         &mut self,
         geometry: &Geometry,
         lsn: Lsn,
-        regions: &[Vec<u8>],
+        regions: &[&[u8]],
         visit: &mut impl FnMut(Told),
     ) {
         let Some((first, data)) = regions.split_first() else { return };
@@ -101,33 +132,29 @@ impl Blocks {
     }
 }
 
-/// The items of a transaction.
+/// The items of a transaction, up to one that is damaged.
 fn items(
     geometry: &Geometry,
-    lsn: Lsn,
-    regions: &[Vec<u8>],
+    transaction: &LoggedTransaction,
     blocks: &mut Blocks,
     visit: &mut impl FnMut(Told),
 ) {
-    let mut at = 0;
-    while let Some(first) = regions.get(at) {
-        let Ok((kind, count)) = LogItemKind::decode(first) else { return };
-        let item = &regions[at..regions.len().min(at + count)];
-        at += count.max(1);
-        match kind {
+    let lsn = transaction.lsn;
+    for item in transaction.items().map_while(Result::ok) {
+        match item.kind {
             LogItemKind::Inode => {
-                if let Some((number, copy)) = inode(geometry, lsn, item) {
+                if let Some((number, copy)) = inode(geometry, lsn, &item.regions) {
                     visit(Told::Inode(number, copy));
                 }
             }
-            LogItemKind::Buffer => blocks.add(geometry, lsn, item, visit),
+            LogItemKind::Buffer => blocks.add(geometry, lsn, &item.regions, visit),
             _ => {}
         }
     }
 }
 
 /// The copy of an inode in its item.
-fn inode(geometry: &Geometry, lsn: Lsn, regions: &[Vec<u8>]) -> Option<(InodeNumber, InodeCopy)> {
+fn inode(geometry: &Geometry, lsn: Lsn, regions: &[&[u8]]) -> Option<(InodeNumber, InodeCopy)> {
     let (first, rest) = regions.split_first()?;
     let item = InodeItem::decode(first).ok()?;
     let (core, forks) = rest.split_first()?;

@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
-use undercroft_xfs_format::log_record::{LOG_BLOCK, MAX_BUFFER};
+use undercroft_xfs_format::log_record::LOG_BLOCK;
 use undercroft_xfs_format::log_record_seal::{restore_words, verify_record};
-use undercroft_xfs_format::units::Lsn;
 use undercroft_xfs_format::{Geometry, LogRecordHeader};
 
 use crate::disk::Disk;
@@ -12,10 +11,8 @@ use crate::progress::{Progress, Step};
 use crate::stream::read_in_order;
 
 /// A whole record.
-pub(super) struct Record {
-    pub(super) lsn: Lsn,
-    /// Operations in `data`.
-    pub(super) operations: u32,
+pub(super) struct Record<'r> {
+    pub(super) header: &'r LogRecordHeader,
     pub(super) data: Vec<u8>,
     /// The record before it is missing.
     pub(super) is_behind_a_gap: bool,
@@ -30,7 +27,7 @@ struct Found {
 }
 
 /// Reads the journal twice: for the headers, then for the records in their order.
-pub(super) fn read(disk: &Disk, progress: &mut Progress<'_>, mut visit: impl FnMut(Record)) {
+pub(super) fn read(disk: &Disk, progress: &mut Progress<'_>, mut visit: impl FnMut(Record<'_>)) {
     let geometry = &disk.geometry;
     let length = u64::from(geometry.log_blocks) << (geometry.block_log - 9);
     // A journal on another device is not looked at.
@@ -44,24 +41,22 @@ pub(super) fn read(disk: &Disk, progress: &mut Progress<'_>, mut visit: impl FnM
     let ranges = found.iter().flat_map(|found| places(start, length, found)).flatten();
     let (mut index, mut bytes, mut end) = (0, Vec::new(), None);
     let mut is_whole = true;
-    read_in_order(&disk.device, ranges, 1, |_, piece| {
+    read_in_order(&disk.device, ranges, 1, |sectors, piece| {
         let Some(Found { header, block, blocks }) = found.get(index) else { return };
         match piece {
             Ok(piece) => bytes.extend_from_slice(piece),
-            Err(_) => is_whole = false,
+            Err(_) => {
+                is_whole = false;
+                bytes.resize(bytes.len() + ((sectors.end - sectors.start) * 512) as usize, 0);
+            }
         }
         progress.read(piece_len(*blocks, bytes.len()));
-        if is_whole && (bytes.len() as u64) < blocks * 512 {
+        if (bytes.len() as u64) < blocks * 512 {
             return;
         }
         let record = std::mem::take(&mut bytes);
         if is_whole && let Some(data) = unpack(header, record) {
-            visit(Record {
-                lsn: header.lsn,
-                operations: header.operations,
-                data,
-                is_behind_a_gap: end != Some(*block),
-            });
+            visit(Record { header, data, is_behind_a_gap: end != Some(*block) });
             end = Some((block + blocks) % length);
         }
         (index, is_whole) = (index + 1, true);
@@ -84,11 +79,11 @@ fn places(start: u64, length: u64, found: &Found) -> [Option<Range<u64>>; 2] {
 
 fn headers(disk: &Disk, start: u64, length: u64, progress: &mut Progress<'_>) -> Vec<Found> {
     let mut found = Vec::new();
-    read_in_order(&disk.device, std::iter::once(start..start + length), 1, |sector, bytes| {
+    read_in_order(&disk.device, std::iter::once(start..start + length), 1, |sectors, bytes| {
         let Ok(bytes) = bytes else { return };
         progress.read(bytes.len() as u64);
         for (index, block) in bytes.chunks_exact(LOG_BLOCK).enumerate() {
-            let at = sector.0 - start + index as u64;
+            let at = sectors.start - start + index as u64;
             found.extend(header(&disk.geometry, block, at, length));
         }
     });
@@ -98,15 +93,11 @@ fn headers(disk: &Disk, start: u64, length: u64, progress: &mut Progress<'_>) ->
 /// A header that can be one: of this volume, at its own place.
 fn header(geometry: &Geometry, block: &[u8], at: u64, length: u64) -> Option<Found> {
     let header = LogRecordHeader::decode(block)?;
-    let blocks = u64::from(header.header_blocks()) + u64::from(header.data_bytes).div_ceil(512);
-    let is_one = header.uuid == geometry.uuid
-        && header.lsn.0 as u32 == at as u32
-        && header.lsn.0 >> 32 == u64::from(header.cycle)
-        && header.data_bytes > 0
-        && header.buffer_bytes <= MAX_BUFFER
-        && header.data_bytes <= 2 * MAX_BUFFER
+    let blocks = header.blocks();
+    let is_one = header.check(geometry.uuid).is_ok()
+        && u64::from(header.lsn.block()) == at
+        && header.lsn.cycle() == header.cycle
         && header.operations > 0
-        && header.format == 1
         && blocks < length;
     is_one.then_some(Found { header, block: at, blocks })
 }

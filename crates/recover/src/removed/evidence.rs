@@ -13,9 +13,10 @@ use crate::live;
 use crate::map;
 use crate::names;
 use crate::present::{self, Present};
-use crate::progress::{Progress, Step};
+use crate::progress::Progress;
 use crate::remains::{self, OldInode, Remains};
 use crate::space::FreeSpace;
+use crate::trail::MapFork;
 use crate::trail::{Fork, InodeCopy, Trail};
 
 /// What is known of all files that are not there any more.
@@ -39,7 +40,6 @@ pub(super) struct Evidence {
 impl Evidence {
     pub(super) fn gather(disk: &Disk, progress: &mut Progress<'_>) -> Result<Self, RecoverError> {
         let mut trails: FxHashMap<FileId, Trail> = FxHashMap::default();
-        progress.begin(Step::Inodes, 0);
         let present = present::read(disk, progress, |file, end| {
             trails.entry(file).or_default().set_end(end);
         })?;
@@ -59,8 +59,6 @@ impl Evidence {
                 take(disk, &present, number, copy, &mut trails, &mut had);
             }
         });
-        let sectors = space.sectors(disk).iter().map(|range| range.end - range.start).sum::<u64>();
-        progress.begin(Step::FreeSpace, sectors * 512);
         let mut remains = remains::read(disk, &space, progress, |number, inode| match inode {
             OldInode::Freed(file, end) if !present.has(file) => {
                 trails.entry(file).or_default().set_end(end);
@@ -90,11 +88,10 @@ impl Evidence {
 
 /// Notes that it was `time` at a position.
 fn add_time(times: &mut Vec<(Lsn, Timestamp)>, lsn: Lsn, time: Timestamp) {
-    let key = |time: Timestamp| (time.seconds, time.nanoseconds);
     match times.last_mut() {
-        Some((last, latest)) if *last == lsn && key(*latest) < key(time) => *latest = time,
-        Some((last, latest)) if last.0 < lsn.0 => {
-            let latest = if key(*latest) < key(time) { time } else { *latest };
+        Some((last, latest)) if *last == lsn => *latest = time.max(*latest),
+        Some((last, latest)) if *last < lsn => {
+            let latest = time.max(*latest);
             times.push((lsn, latest));
         }
         Some(_) => {}
@@ -147,27 +144,24 @@ fn take(
 ) {
     let geometry = &disk.geometry;
     if copy.core.mode == 0 {
-        let generation = copy.core.generation.wrapping_sub(1);
         let (lsn, time) = (copy.lsn, copy.core.ctime);
+        let file = FileId::freed(&copy.core);
         let end = crate::trail::End { lsn, time, core: copy.core, literal: None };
-        let trail = trails.entry(FileId { number, generation }).or_default();
-        // The copy in its place is the same, or a later one of a number that was freed twice.
-        if trail.end.as_ref().is_none_or(|known| known.lsn.0 <= lsn.0) {
-            trail.set_end(end);
-        }
+        trails.entry(file).or_default().set_end(end);
         return;
     }
     if let Some(bytes) = &copy.data
         && copy.core.data_format == ForkFormat::Extents
     {
-        let (format, extents) = (copy.core.data_format, copy.core.data_extents);
-        let fork = Fork { format, extents, bytes: bytes.clone() };
-        let map = map::of_fork(disk, number, &fork).unwrap_or_default();
+        let map = map::of_fork(disk, number, MapFork::data(&copy.core, bytes)).unwrap_or_default();
         had.extend(map.extents.into_iter().map(|extent| (number, extent, copy.lsn)));
     }
     let file = FileId { number, generation: copy.core.generation };
     if !present.has(file) {
-        let has_name = |fork: &[u8]| !names::of_shortform(geometry, fork).is_empty();
+        let has_name = |fork: &Fork| {
+            fork.format == ForkFormat::Local
+                && !names::of_shortform(geometry, &fork.bytes).is_empty()
+        };
         trails.entry(file).or_default().add(copy, has_name);
     }
 }

@@ -1,184 +1,27 @@
 //! One removed file: what it was, and what of it is left.
 
-use std::ops::Range;
-
-use undercroft_xfs_format::units::{FsBlock, InodeNumber};
-use undercroft_xfs_format::{
-    DeviceNumber, Extent, FileType, ForkFormat, InodeCore, InodeFlags2, Timestamp,
-};
+use undercroft_xfs_format::units::InodeNumber;
+use undercroft_xfs_format::{FileType, InodeCore, InodeFlags2};
 
 use super::evidence::Evidence;
 use crate::attributes;
+use crate::content::{self, Content};
 use crate::directory;
 use crate::disk::Disk;
 use crate::file_id::FileId;
-use crate::map::{self, Map};
-use crate::names::{self, Name};
-use crate::trail::{Fork, Origin, Trail};
-
-/// How the size of a file is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SizeFrom {
-    /// By a copy of the inode in inodes that were given back.
-    Inode,
-    /// By a copy of the inode in the journal.
-    Journal,
-    /// By its blocks: it is somewhere in the last one, or before.
-    Blocks,
-}
-
-/// What can be said of the content of a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
-    /// Every block belongs to no one, and no one is known to have had it since.
-    Whole,
-    /// As whole, but in blocks that another file has, which is a clone and was not changed since.
-    Shared,
-    /// All blocks belong to no one, but nothing tells how long the file was, and whether blocks of
-    /// an earlier time are among them.
-    Unsized,
-    /// Parts were overwritten, or their place is not known.
-    Partly(Vec<Loss>),
-    /// Nothing of the content is known.
-    Lost,
-}
-
-impl State {
-    /// The word for it.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Whole => "whole",
-            Self::Shared => "shared",
-            Self::Unsized => "unsized",
-            Self::Partly(_) => "partly",
-            Self::Lost => "lost",
-        }
-    }
-}
-
-/// Bytes of a file that are lost.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loss {
-    /// Which.
-    pub bytes: Range<u64>,
-}
-
-/// The path that a removed file had.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Path {
-    /// Names from the root down. Each can be the name of a file.
-    pub names: Vec<Vec<u8>>,
-    /// The names lead up to the root. Else the first is the number of the last directory known.
-    pub is_complete: bool,
-}
-
-/// The content of a file.
-#[derive(Clone, Debug)]
-pub(crate) enum Content {
-    None,
-    /// The target of a symbolic link.
-    Bytes(Box<[u8]>),
-    /// A device number.
-    Device(DeviceNumber),
-    Map(Map),
-}
-
-/// A file that was removed.
-#[derive(Clone, Debug)]
-pub struct RemovedFile {
-    /// Its number and generation.
-    pub id: FileId,
-    /// What it was; `None` where nothing tells.
-    pub kind: Option<FileType>,
-    /// All names that it had last; none where nothing tells.
-    pub paths: Vec<Path>,
-    /// Bytes.
-    pub size: u64,
-    /// How the size is known.
-    pub size_from: SizeFrom,
-    /// When it was removed, where a free inode says so.
-    pub removed_at: Option<Timestamp>,
-    /// Owner.
-    pub uid: u32,
-    /// Group.
-    pub gid: u32,
-    /// Permission bits, where a copy of the inode says so.
-    pub mode: Option<u16>,
-    /// Last change of the content.
-    pub mtime: Timestamp,
-    /// Extended attributes that were inside its inode, under their full names, sorted.
-    pub attributes: Vec<(Vec<u8>, Vec<u8>)>,
-    /// What of its content is left.
-    pub state: State,
-    pub(crate) content: Content,
-    pub(crate) names: Vec<Name>,
-    /// The latest time at which it is known to have been there.
-    pub(crate) last_seen: u64,
-    /// Names that it had last; 0 where nothing tells.
-    pub(crate) links: u32,
-    /// It may share blocks.
-    pub(crate) is_reflinked: bool,
-    /// When it was made; the start of 1970 on volumes that do not keep it.
-    pub crtime: Timestamp,
-    /// Last change of the inode that is known: it was there then.
-    pub(crate) ctime: Timestamp,
-    /// Nothing says how many extents it had.
-    pub(crate) is_guessed: bool,
-}
-
-impl RemovedFile {
-    /// Files by path, those without one last.
-    pub(super) fn order(&self) -> (bool, Option<&Path>, FileId) {
-        (self.paths.is_empty(), self.paths.first(), self.id)
-    }
-
-    /// Where its data is, as far as that is known, in ascending order. Blocks behind its size and blocks that
-    /// were never written may be among them.
-    #[must_use]
-    pub fn extents(&self) -> &[Extent] {
-        match &self.content {
-            Content::Map(map) => &map.extents,
-            _ => &[],
-        }
-    }
-
-    /// Blocks of the tree that says where its data is.
-    #[must_use]
-    pub fn tree(&self) -> &[FsBlock] {
-        match &self.content {
-            Content::Map(map) => &map.tree,
-            _ => &[],
-        }
-    }
-
-    /// The number of a device.
-    #[must_use]
-    pub const fn device(&self) -> Option<DeviceNumber> {
-        match self.content {
-            Content::Device(number) => Some(number),
-            _ => None,
-        }
-    }
-
-    /// The target of a symbolic link.
-    #[must_use]
-    pub fn target(&self) -> Option<&[u8]> {
-        match &self.content {
-            Content::Bytes(bytes) => Some(bytes),
-            _ => None,
-        }
-    }
-}
+use crate::found::{FoundFile, SizeFrom, State};
+use crate::map;
+use crate::names;
+use crate::trail::{Origin, Trail};
 
 /// All files that are gone.
-pub(super) fn all(disk: &Disk, evidence: &Evidence) -> Vec<RemovedFile> {
+pub(super) fn all(disk: &Disk, evidence: &Evidence) -> Vec<FoundFile> {
     let mut files: Vec<_> = evidence.trails.iter().collect();
     files.sort_unstable_by_key(|(id, _)| **id);
     files.into_iter().filter_map(|(id, trail)| of_trail(disk, evidence, *id, trail)).collect()
 }
 
-fn of_trail(disk: &Disk, evidence: &Evidence, id: FileId, trail: &Trail) -> Option<RemovedFile> {
+fn of_trail(disk: &Disk, evidence: &Evidence, id: FileId, trail: &Trail) -> Option<FoundFile> {
     let seen = trail.core.as_ref();
     let end = trail.end.as_ref();
     let core = seen.map(|seen| &seen.value).or(end.map(|end| &end.core))?;
@@ -188,7 +31,7 @@ fn of_trail(disk: &Disk, evidence: &Evidence, id: FileId, trail: &Trail) -> Opti
     let data_len = hint.or(stale.map(|(place, _)| place));
     let (kind, content, is_guessed) = match seen {
         Some(seen) => {
-            let content = known(disk, id.number, &seen.value, trail, literal);
+            let content = content::of_trail(disk, &seen.value, trail, literal);
             (seen.value.file_type(), content, false)
         }
         None => {
@@ -198,7 +41,7 @@ fn of_trail(disk: &Disk, evidence: &Evidence, id: FileId, trail: &Trail) -> Opti
     };
     let content = with_leaves(disk, evidence, id.number, content);
     let is_guessed = is_guessed || !is_confirmed(core, &content);
-    let fork = trail.attr.as_ref().map(|seen| &*seen.value).or(stale.map(|(_, fork)| fork));
+    let fork = trail.attr.as_ref().map(|seen| &*seen.value.bytes).or(stale.map(|(_, fork)| fork));
     let mut names = fork.map_or(Vec::new(), |fork| names::of_shortform(&disk.geometry, fork));
     if names.is_empty() {
         names = evidence.remains.names.get(&id.number).cloned().unwrap_or_default();
@@ -208,7 +51,7 @@ fn of_trail(disk: &Disk, evidence: &Evidence, id: FileId, trail: &Trail) -> Opti
     let (size, size_from) = size(disk, trail, &content);
     // The format has none that are longer.
     let size = size.min(i64::MAX as u64);
-    Some(RemovedFile {
+    Some(FoundFile {
         id,
         kind,
         paths: Vec::new(),
@@ -221,6 +64,7 @@ fn of_trail(disk: &Disk, evidence: &Evidence, id: FileId, trail: &Trail) -> Opti
         mtime: core.mtime,
         attributes: fork.map_or(Vec::new(), attributes::of_shortform),
         state: State::Lost,
+        losses: Vec::new(),
         content,
         names,
         links: seen.map_or(0, |seen| seen.value.nlink),
@@ -258,44 +102,6 @@ fn size(disk: &Disk, trail: &Trail, content: &Content) -> (u64, SizeFrom) {
     (bytes, SizeFrom::Blocks)
 }
 
-/// The content of a file whose core is known.
-fn known(
-    disk: &Disk,
-    number: InodeNumber,
-    core: &InodeCore,
-    trail: &Trail,
-    literal: Option<&[u8]>,
-) -> Content {
-    if core.data_format == ForkFormat::Extents && core.data_extents == 0 {
-        // Nothing of it was written, if it has a size.
-        return Content::Map(Map::default());
-    }
-    let own = trail.data.as_ref().map(|seen| &seen.value);
-    let own =
-        own.filter(|fork| fork.format == core.data_format && fork.extents == core.data_extents);
-    let end = usize::from(core.forkoff) * 8;
-    let stale = literal.map(|bytes| {
-        let len = if end == 0 { bytes.len() } else { end.min(bytes.len()) };
-        let (format, extents) = (core.data_format, core.data_extents);
-        Fork { format, extents, bytes: bytes[..len].into() }
-    });
-    let Some(fork) = own.cloned().or(stale) else { return Content::None };
-    match core.file_type() {
-        Some(FileType::Symlink) if fork.format == ForkFormat::Local => {
-            let size = usize::try_from(core.size).unwrap_or(usize::MAX);
-            fork.bytes.get(..size).map_or(Content::None, |target| Content::Bytes(target.into()))
-        }
-        Some(FileType::Character | FileType::Block) => {
-            let number = fork.bytes.first_chunk().map(|bytes| u32::from_be_bytes(*bytes));
-            number.map(DeviceNumber::decode).map_or(Content::None, Content::Device)
-        }
-        Some(FileType::Regular | FileType::Directory | FileType::Symlink) => {
-            map::of_fork(disk, number, &fork).map_or(Content::None, Content::Map)
-        }
-        _ => Content::None,
-    }
-}
-
 /// The content of a file of which only the area of its forks is left: nothing says what it is.
 fn guessed(
     disk: &Disk,
@@ -304,7 +110,7 @@ fn guessed(
     data_len: Option<usize>,
 ) -> (Option<FileType>, Content) {
     let bytes = &literal[..data_len.unwrap_or(literal.len()).min(literal.len())];
-    if let Some(map) = map::of_literal(disk, number, bytes, None) {
+    if let Some(map) = map::of_literal(disk, number, bytes) {
         let start = map.extents.first().and_then(|extent| disk.blocks(extent.start, 1).ok());
         let kind = start.and_then(|block| directory::kind(&disk.geometry, &block));
         let kind = kind.map_or(FileType::Regular, |_| FileType::Directory);
@@ -335,5 +141,6 @@ fn with_leaves(disk: &Disk, evidence: &Evidence, number: InodeNumber, content: C
     for (_, extents) in leaves {
         map.fill(disk, extents);
     }
+    map.settle();
     Content::Map(map)
 }

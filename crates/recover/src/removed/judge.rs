@@ -4,19 +4,21 @@ use std::ops::Range;
 
 use rustc_hash::FxHashMap;
 use undercroft_xfs_format::units::{FsBlock, InodeNumber, Lsn};
-use undercroft_xfs_format::{Extent, FileType, InodeFlags2, Timestamp};
+use undercroft_xfs_format::{Extent, FileType, InodeFlags2};
 
 use super::ByNumber;
 use super::evidence::Evidence;
-use super::file::{Content, Loss, RemovedFile, SizeFrom, State};
+
 use crate::claims::{Claim, Life, Owners};
+use crate::content::Content;
 use crate::disk::Disk;
+use crate::found::{FoundFile, SizeFrom, State};
 use crate::map::{self, Map};
 use crate::present::decode;
-use crate::trail::Fork;
+use crate::trail::MapFork;
 
 /// Gives each file its state.
-pub(super) fn judge(disk: &Disk, evidence: &Evidence, files: &mut [RemovedFile]) {
+pub(super) fn judge(disk: &Disk, evidence: &Evidence, files: &mut [FoundFile]) {
     let mut claims: Vec<Claim> = Vec::new();
     for (index, file) in files.iter().enumerate() {
         claims.extend(own_claims(file, index));
@@ -31,12 +33,12 @@ pub(super) fn judge(disk: &Disk, evidence: &Evidence, files: &mut [RemovedFile])
         file: by_number.until(*number, *lsn).unwrap_or(present),
         life: None,
     }));
-    let owners = Owners::new(claims.clone());
-    let mut lost: FxHashMap<usize, Vec<Claimed>> = FxHashMap::default();
+    let owners = Owners::new(&claims);
+    let mut lost: FxHashMap<usize, Vec<Claimed<'_>>> = FxHashMap::default();
     let mut clones = Clones::new(disk, evidence);
     for claim in &claims[..own] {
         let claimed = Claimed {
-            claim: claim.clone(),
+            claim,
             lost: owners.lost(claim),
             used: evidence.space.used_in(claim.blocks.clone()),
         };
@@ -44,13 +46,16 @@ pub(super) fn judge(disk: &Disk, evidence: &Evidence, files: &mut [RemovedFile])
     }
     for (index, file) in files.iter_mut().enumerate() {
         let claimed = lost.remove(&index).unwrap_or_default();
-        file.state = state(disk, evidence, file, &claimed, &mut clones);
+        (file.state, file.losses) = match map_of(file) {
+            Ok(map) => state(disk, evidence, (file, map), claimed, &mut clones),
+            Err(state) => (state, Vec::new()),
+        };
     }
 }
 
 /// A claim, with what of it is lost.
-struct Claimed {
-    claim: Claim,
+struct Claimed<'c> {
+    claim: &'c Claim,
     /// To other files that are gone, or that had them in between.
     lost: Vec<Range<u64>>,
     /// Blocks that are in use now.
@@ -66,10 +71,10 @@ fn block_behind(extent: &Extent) -> u64 {
     extent.start.0 + u64::from(extent.len)
 }
 
-fn own_claims(file: &RemovedFile, index: usize) -> Vec<Claim> {
+fn own_claims(file: &FoundFile, index: usize) -> Vec<Claim> {
     let Content::Map(map) = &file.content else { return Vec::new() };
     let life = file.is_reflinked.then(|| Life {
-        changed: later(file.crtime, file.mtime),
+        changed: file.crtime.max(file.mtime),
         ended: Some(file.removed_at.unwrap_or(file.ctime)),
     });
     let written = map.extents.iter().filter(|extent| !extent.unwritten);
@@ -83,44 +88,41 @@ fn own_claims(file: &RemovedFile, index: usize) -> Vec<Claim> {
     written.map(claim).collect()
 }
 
-fn later(one: Timestamp, other: Timestamp) -> Timestamp {
-    let key = |time: Timestamp| (time.seconds, time.nanoseconds);
-    if key(one) >= key(other) { one } else { other }
+/// The map of a file; the state of one whose content is not in blocks.
+fn map_of(file: &FoundFile) -> Result<&Map, State> {
+    match (&file.content, file.kind) {
+        // They have no content, and a directory that was removed was empty.
+        (Content::Map(_), Some(FileType::Directory))
+        | (Content::None, Some(FileType::Directory | FileType::Fifo | FileType::Socket)) => {
+            Err(State::Whole)
+        }
+        (Content::Map(map), _) => Ok(map),
+        (Content::Bytes(_), _) if file.size_from == SizeFrom::Blocks => Err(State::Unsized),
+        (Content::Bytes(_) | Content::Device(_), _) => Err(State::Whole),
+        (Content::None, Some(FileType::Regular)) if file.size == 0 && !file.is_guessed => {
+            Err(State::Whole)
+        }
+        (Content::None, _) => Err(State::Lost),
+    }
 }
 
+/// The state of a file with a map, and the bytes of it that are lost.
 fn state(
     disk: &Disk,
     evidence: &Evidence,
-    file: &RemovedFile,
-    claimed: &[Claimed],
+    (file, map): (&FoundFile, &Map),
+    claimed: Vec<Claimed<'_>>,
     clones: &mut Clones<'_>,
-) -> State {
-    let map = match (&file.content, file.kind) {
-        (Content::Map(map), _) => map,
-        (Content::Bytes(_), _) if file.size_from == SizeFrom::Blocks => return State::Unsized,
-        (Content::Bytes(_) | Content::Device(_), _) => return State::Whole,
-        // They have no content, and a directory that was removed was empty.
-        (Content::None, Some(FileType::Directory | FileType::Fifo | FileType::Socket)) => {
-            return State::Whole;
-        }
-        (Content::None, Some(FileType::Regular)) if file.size == 0 && !file.is_guessed => {
-            return State::Whole;
-        }
-        (Content::None, _) => return State::Lost,
-    };
-    if file.kind == Some(FileType::Directory) {
-        return State::Whole;
-    }
+) -> (State, Vec<Range<u64>>) {
     let mut is_shared = false;
     let mut lost: Vec<Range<u64>> = map.missing.clone();
     for Claimed { claim, lost: others, used } in claimed {
-        let (others_lost, in_use) = (others.clone(), used.clone());
         let kept = |part: &Range<u64>| clones.is_clone(file, claim, part);
-        let (shared, gone): (Vec<_>, Vec<_>) = in_use.into_iter().partition(kept);
+        let (shared, gone): (Vec<_>, Vec<_>) = used.into_iter().partition(kept);
         is_shared |= !shared.is_empty();
-        let over = evidence.remains.is_metadata(claim.blocks.clone());
-        let over = over.into_iter().map(|block| block..block + 1);
-        let all = others_lost.into_iter().chain(gone).chain(over);
+        let over = evidence.remains.metadata_in(claim.blocks.clone());
+        let over = over.map(|block| block..block + 1);
+        let all = others.into_iter().chain(gone).chain(over);
         lost.extend(all.map(|part| {
             let start = part.start - claim.blocks.start + claim.offset;
             start..start + (part.end - part.start)
@@ -130,12 +132,13 @@ fn state(
         lost.extend(holes(disk, map, file.size));
     }
     let losses = losses(disk, map, file, lost);
-    match (losses.is_empty(), file.is_guessed) {
-        (false, _) => State::Partly(losses),
+    let state = match (losses.is_empty(), file.is_guessed) {
+        (false, _) => State::Partly,
         (true, true) => State::Unsized,
         (true, false) if is_shared => State::Shared,
         (true, false) => State::Whole,
-    }
+    };
+    (state, losses)
 }
 
 /// Seconds after which a kernel has written what a program wrote: it begins after thirty.
@@ -143,10 +146,10 @@ const WRITTEN_AFTER: i64 = 120;
 
 /// Whether the file was removed so soon after its last change that data may never have been written:
 /// then holes of it need not be some. An unmount between the two writes everything.
-fn may_be_unwritten(evidence: &Evidence, file: &RemovedFile) -> bool {
-    let changed = later(file.mtime, file.crtime);
+fn may_be_unwritten(evidence: &Evidence, file: &FoundFile) -> bool {
+    let changed = file.mtime.max(file.crtime);
     let unmounted = evidence.unmounted_before(Lsn(file.last_seen));
-    if unmounted.is_some_and(|time| later(time, changed) == time) {
+    if unmounted.is_some_and(|time| time >= changed) {
         return false;
     }
     let known = file.removed_at.unwrap_or(file.ctime);
@@ -168,11 +171,11 @@ fn holes(disk: &Disk, map: &Map, size: u64) -> Vec<Range<u64>> {
 }
 
 /// Blocks of a file as bytes of it, in order, each once; what lies behind its end is no loss.
-fn losses(disk: &Disk, map: &Map, file: &RemovedFile, mut lost: Vec<Range<u64>>) -> Vec<Loss> {
+fn losses(disk: &Disk, map: &Map, file: &FoundFile, mut lost: Vec<Range<u64>>) -> Vec<Range<u64>> {
     let log = disk.geometry.block_log;
     let size = if file.is_guessed { map.end() << log } else { file.size };
     lost.sort_unstable_by_key(|range| range.start);
-    let mut out: Vec<Loss> = Vec::new();
+    let mut out: Vec<Range<u64>> = Vec::new();
     for range in lost {
         let start = range.start.saturating_mul(1 << log).min(size);
         let end = range.end.saturating_mul(1 << log).min(size);
@@ -180,8 +183,8 @@ fn losses(disk: &Disk, map: &Map, file: &RemovedFile, mut lost: Vec<Range<u64>>)
             continue;
         }
         match out.last_mut() {
-            Some(last) if last.bytes.end >= start => last.bytes.end = last.bytes.end.max(end),
-            _ => out.push(Loss { bytes: start..end }),
+            Some(last) if last.end >= start => last.end = last.end.max(end),
+            _ => out.push(start..end),
         }
     }
     out
@@ -201,7 +204,7 @@ impl<'d> Clones<'d> {
 
     /// Whether a file that is there has these blocks at the same place as the removed one, and was
     /// neither made nor changed since that was removed.
-    fn is_clone(&mut self, file: &RemovedFile, claim: &Claim, part: &Range<u64>) -> bool {
+    fn is_clone(&mut self, file: &FoundFile, claim: &Claim, part: &Range<u64>) -> bool {
         let Some(life) = claim.life.filter(|life| life.ended.is_some() && !file.is_guessed) else {
             return false;
         };
@@ -242,12 +245,8 @@ fn extents_of(disk: &Disk, number: InodeNumber) -> Option<Vec<(Extent, Life)>> {
     if !core.flags2.contains(InodeFlags2::REFLINK) {
         return None;
     }
-    let life = Life { changed: later(core.crtime, core.mtime), ended: None };
-    let fork = Fork {
-        format: core.data_format,
-        extents: core.data_extents,
-        bytes: bytes.get(core.data_fork(&disk.geometry))?.into(),
-    };
-    let map = map::of_fork(disk, number, &fork)?;
+    let life = Life { changed: core.crtime.max(core.mtime), ended: None };
+    let fork = bytes.get(core.data_fork(&disk.geometry))?;
+    let map = map::of_fork(disk, number, MapFork::data(&core, fork))?;
     Some(map.extents.into_iter().map(|extent| (extent, life)).collect())
 }

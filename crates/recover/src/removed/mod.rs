@@ -5,23 +5,24 @@ mod file;
 mod judge;
 mod paths;
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 use undercroft_xfs_format::units::{InodeNumber, Lsn};
 
 use crate::disk::Disk;
 use crate::error::RecoverError;
 use crate::file_id::FileId;
+use crate::found::FoundFile;
 use crate::journal::Span;
 use crate::progress::{Progress, Step};
 use evidence::Evidence;
-pub(crate) use file::Content;
-pub use file::{Loss, Path, RemovedFile, SizeFrom, State};
 
 /// The removed files of a volume.
 #[derive(Debug)]
 pub struct Removed {
     /// In the order of their paths; files without any come last.
-    pub files: Vec<RemovedFile>,
+    pub files: Arc<[FoundFile]>,
     /// The part of time that the journal covers, if it holds anything.
     pub journal: Option<Span>,
     /// Inodes that could not be read, or are damaged.
@@ -47,7 +48,7 @@ impl Removed {
         paths::name(disk, &evidence, &mut files);
         files.sort_by(|one, other| one.order().cmp(&other.order()));
         Ok(Self {
-            files,
+            files: files.into(),
             journal: evidence.journal,
             unreadable_inodes: evidence.present.unreadable,
             unreadable_sectors: evidence.remains.unreadable,
@@ -56,7 +57,7 @@ impl Removed {
 
     /// The file with this number and generation.
     #[must_use]
-    pub fn file(&self, id: FileId) -> Option<&RemovedFile> {
+    pub fn file(&self, id: FileId) -> Option<&FoundFile> {
         self.files.iter().find(|file| file.id == id)
     }
 }
@@ -75,7 +76,7 @@ struct Seen {
 }
 
 impl ByNumber {
-    fn new(files: &[RemovedFile]) -> Self {
+    fn new(files: &[FoundFile]) -> Self {
         let mut by_number: FxHashMap<InodeNumber, Vec<Seen>> = FxHashMap::default();
         for (index, file) in files.iter().enumerate() {
             let (lsn, is_removal) = (file.last_seen, file.removed_at.is_some());

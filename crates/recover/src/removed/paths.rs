@@ -3,21 +3,20 @@
 use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
-use undercroft_xfs_format::Timestamp;
 use undercroft_xfs_format::units::{InodeNumber, Lsn};
 
 use super::ByNumber;
 use super::evidence::Evidence;
-use super::file::{Path, RemovedFile};
 use crate::directory::OldEntry;
 use crate::disk::Disk;
 use crate::file_id::FileId;
+use crate::found::{FoundFile, Path};
 use crate::live::{DEEPEST, LivePaths};
 use crate::names::Name;
 use crate::present::decode;
 
 /// Gives each file its paths.
-pub(super) fn name(disk: &Disk, evidence: &Evidence, files: &mut [RemovedFile]) {
+pub(super) fn name(disk: &Disk, evidence: &Evidence, files: &mut [FoundFile]) {
     by_entries(disk, evidence, files);
     let mut places = Places {
         evidence,
@@ -36,7 +35,7 @@ pub(super) fn name(disk: &Disk, evidence: &Evidence, files: &mut [RemovedFile]) 
 /// Names files that have none by entries of directories. These say a number, not which of the files
 /// that had it: the one that had it at that time is meant, if it is of that kind. Of more names than
 /// the file had the latest count.
-fn by_entries(disk: &Disk, evidence: &Evidence, files: &mut [RemovedFile]) {
+fn by_entries(disk: &Disk, evidence: &Evidence, files: &mut [FoundFile]) {
     let meaning = Meaning { disk, evidence, by_number: ByNumber::new(files) };
     let mut names: FxHashMap<usize, BTreeMap<Name, Lsn>> = FxHashMap::default();
     for old in &evidence.entries {
@@ -67,7 +66,7 @@ struct Meaning<'d> {
 
 impl Meaning<'_> {
     /// The removed file that an entry is the name of.
-    fn file(&self, files: &[RemovedFile], old: &OldEntry) -> Option<usize> {
+    fn file(&self, files: &[FoundFile], old: &OldEntry) -> Option<usize> {
         let half = old.entry.inode.0;
         let groups = if old.entry.is_half { self.disk.geometry.ag_count } else { 1 };
         let numbers = (0..u64::from(groups)).map(|high| InodeNumber(high << 32 | half));
@@ -77,20 +76,20 @@ impl Meaning<'_> {
         // How much older than its block a removed entry is, nothing says.
         if let Some(time) = time.filter(|_| !old.entry.is_removed) {
             let index = self.by_number.at(number, old.lsn)?;
-            return is_born(files[index].crtime, time).then_some(index);
+            return (files[index].crtime <= time).then_some(index);
         }
         let only = self.by_number.only(number)?;
         self.evidence.present.generation(number).is_none().then_some(only)
     }
 
     /// The generation of the directory that had an entry.
-    fn directory(&self, files: &[RemovedFile], old: &OldEntry) -> Option<u32> {
+    fn directory(&self, files: &[FoundFile], old: &OldEntry) -> Option<u32> {
         if old.generation.is_some() {
             return old.generation;
         }
         let time = self.evidence.time_at(old.lsn);
         let removed = self.by_number.at(old.parent, old.lsn).map(|index| &files[index]);
-        let is_there = |crtime| time.is_none_or(|time| is_born(crtime, time));
+        let is_there = |crtime| time.is_none_or(|time| crtime <= time);
         if let Some(file) = removed.filter(|file| is_there(file.crtime)) {
             return Some(file.id.generation);
         }
@@ -98,11 +97,6 @@ impl Meaning<'_> {
         let core = decode(self.disk, old.parent, &bytes)?;
         is_there(core.crtime).then(|| self.evidence.present.generation(old.parent))?
     }
-}
-
-/// Whether a file that was made at a time was there at another.
-fn is_born(made: Timestamp, at: Timestamp) -> bool {
-    (made.seconds, made.nanoseconds) <= (at.seconds, at.nanoseconds)
 }
 
 /// Places of directories, each found once.

@@ -4,3 +4,5 @@
 
 mod history;
 mod removed;
+mod salvage;
+mod tree;

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use undercroft_block::FileDevice;
 use undercroft_judges::kernel;
 use undercroft_judges::rounds::rounds;
-use undercroft_recover::{Contents, Disk, Removed, RemovedFile, State};
+use undercroft_recover::{Contents, Disk, FoundFile, Removed, State};
 use undercroft_xfs_format::FileType;
 
 use crate::history::History;
@@ -27,7 +27,7 @@ fn find(history: &History) -> (Disk, Removed) {
     (disk, removed)
 }
 
-fn digest(disk: &Disk, file: &RemovedFile) -> [u8; 32] {
+fn digest(disk: &Disk, file: &FoundFile) -> [u8; 32] {
     let mut bytes = vec![0; file.size as usize];
     let mut contents = Contents::new(disk, file);
     while let Some(piece) = contents.next_piece().unwrap() {
@@ -38,15 +38,16 @@ fn digest(disk: &Disk, file: &RemovedFile) -> [u8; 32] {
 }
 
 /// The paths of a file.
-fn paths(file: &RemovedFile) -> Vec<String> {
+fn paths(file: &FoundFile) -> Vec<String> {
     let complete = file.paths.iter().filter(|path| path.is_complete);
     complete.map(|path| String::from_utf8(path.names.join(&b'/')).unwrap()).collect()
 }
 
 /// All that is known of a removed path.
-fn about(history: &History, path: &str) -> Vec<RemovedFile> {
+fn about(history: &History, path: &str) -> Vec<FoundFile> {
     let (_, removed) = find(history);
-    removed.files.into_iter().filter(|file| paths(file).iter().any(|own| own == path)).collect()
+    let own = removed.files.iter().filter(|file| paths(file).iter().any(|own| own == path));
+    own.cloned().collect()
 }
 
 /// Fails if a file that is called whole is not what was there; returns the files that are whole, and

@@ -16,7 +16,7 @@ const UNIT: usize = 4096;
 
 /// The data ranges of a file of `size` bytes, or `None` when there are too many of them. A file system
 /// that cannot tell has one range.
-pub(crate) fn data_ranges(fd: impl AsFd, size: u64) -> Result<Option<Vec<DataRange>>> {
+pub fn data_ranges(fd: impl AsFd, size: u64) -> Result<Option<Vec<DataRange>>> {
     let mut ranges: Vec<DataRange> = Vec::new();
     let mut position = 0;
     while position < size {

@@ -22,7 +22,7 @@ pub(crate) mod xattrs;
 pub(crate) use batch::{Batch, Batches, Course, Work};
 pub use contents_problem::ContentsProblem;
 pub(crate) use handle::Handle;
-pub(crate) use holes::data_ranges;
+pub use holes::data_ranges;
 pub(crate) use partial_entry::{
     Blame, ContentsFile, Expected, PartialEntry, PartialMetadata, Place,
 };

@@ -31,6 +31,15 @@ pub fn table(bytes: &[u8]) -> BlockTable {
     BlockTable { base: tail - count * PAIR_SIZE, count, stale }
 }
 
+/// Shape of the table of a block that was not verified; `None` if it cannot be one.
+#[must_use]
+pub fn checked_table(bytes: &[u8], layout: DirLayout) -> Option<BlockTable> {
+    let tail = bytes.len().checked_sub(TAIL_SIZE)?;
+    let (count, stale) = (be32(bytes, tail) as usize, be32(bytes, tail + 4) as usize);
+    let room = tail.checked_sub(layout.data_start())?;
+    (count <= room / PAIR_SIZE && stale <= count).then(|| table(bytes))
+}
+
 /// Where the tiling ends in a verified block of block form or data block.
 #[must_use]
 pub fn tiling_end(bytes: &[u8], kind: BufferKind) -> usize {
@@ -53,13 +62,11 @@ pub fn verify_block(bytes: &[u8], layout: DirLayout, geometry: &Geometry) -> Res
     if bytes.len() != layout.block_size() {
         return Err(format!("block has {} bytes instead of {}", bytes.len(), layout.block_size()));
     }
-    let tail = bytes.len() - TAIL_SIZE;
-    let (count, stale) = (be32(bytes, tail) as usize, be32(bytes, tail + 4) as usize);
-    let room = tail - layout.data_start();
-    if count > room / PAIR_SIZE || stale > count {
+    let Some(BlockTable { base, count, stale }) = checked_table(bytes, layout) else {
+        let tail = bytes.len() - TAIL_SIZE;
+        let (count, stale) = (be32(bytes, tail), be32(bytes, tail + 4));
         return Err(format!("hash table has count {count}, stale count {stale}"));
-    }
-    let BlockTable { base, .. } = table(bytes);
+    };
     // One bit per place an entry can be at, for directory blocks of up to 64 KiB.
     let mut entries = [0_u64; 65536 / DATA_ALIGN / 64];
     let mut used = 0;

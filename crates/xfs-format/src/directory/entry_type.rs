@@ -1,5 +1,7 @@
 //! Type of a file as directory entries record it (docs/format/directories.md#types).
 
+use crate::FileType;
+
 /// Type of the file an entry names. Volumes without the feature have only `Unknown`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -42,11 +44,25 @@ impl EntryType {
             _ => return None,
         })
     }
+
+    /// The kind of file, where the entry says one.
+    #[must_use]
+    pub const fn file_type(self) -> Option<FileType> {
+        Some(match self {
+            Self::Regular => FileType::Regular,
+            Self::Directory => FileType::Directory,
+            Self::CharDevice => FileType::Character,
+            Self::BlockDevice => FileType::Block,
+            Self::Fifo => FileType::Fifo,
+            Self::Socket => FileType::Socket,
+            Self::Symlink => FileType::Symlink,
+            Self::Unknown | Self::Whiteout => return None,
+        })
+    }
 }
 
-impl From<crate::FileType> for EntryType {
-    fn from(file_type: crate::FileType) -> Self {
-        use crate::FileType;
+impl From<FileType> for EntryType {
+    fn from(file_type: FileType) -> Self {
         match file_type {
             FileType::Regular => Self::Regular,
             FileType::Directory => Self::Directory,

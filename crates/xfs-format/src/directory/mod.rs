@@ -6,7 +6,9 @@ mod entry_type;
 pub mod free;
 pub mod layout;
 pub mod leaf;
+mod name;
 pub mod pairs;
 pub mod shortform;
 
 pub use entry_type::EntryType;
+pub use name::name_defect;

@@ -14,6 +14,7 @@ pub mod record;
 pub mod record_seal;
 #[cfg(test)]
 mod sample_tests;
+mod transaction;
 
 pub use buffer_item::{BufferItem, BufferItemFlags, BufferItemType};
 pub use create_item::InodeCreateItem;
@@ -32,3 +33,4 @@ pub use item::LogItemKind;
 pub use operation::{LogClient, OperationFlags, OperationHeader, TransactionHeader};
 pub use quota_item::QuotaItem;
 pub use record::LogRecordHeader;
+pub use transaction::{Assembly, JournalDefect, LogItem, LoggedTransaction};

@@ -105,10 +105,39 @@ impl LogRecordHeader {
         put_be32(block, 320, self.buffer_bytes);
     }
 
-    /// Number of header blocks of the record: the main one and the extended ones.
+    /// Number of header blocks of the record: the main one and the extended ones. They are told by the
+    /// record itself: the one before may have been assembled in a smaller buffer (Linux takes the size
+    /// of the oldest record for all: docs/format/journal/replay.md#limits-of-linux).
     #[must_use]
     pub const fn header_blocks(&self) -> u32 {
-        header_blocks(self.buffer_bytes)
+        if self.version & 2 == 0 { 1 } else { header_blocks(self.buffer_bytes) }
+    }
+
+    /// Log blocks of the record, headers and data.
+    #[must_use]
+    pub fn blocks(&self) -> u64 {
+        u64::from(self.header_blocks()) + u64::from(self.data_bytes).div_ceil(LOG_BLOCK as u64)
+    }
+
+    /// Checks that this can be the header of a record of the volume `uuid`.
+    ///
+    /// # Errors
+    /// The field and its defect.
+    pub fn check(&self, uuid: Uuid) -> Result<(), String> {
+        let Self { version, data_bytes, buffer_bytes, format, .. } = *self;
+        if version == 0 || version & !3 != 0 {
+            return Err(format!("h_version is {version}, not 2"));
+        }
+        if format != FORMAT_LINUX_LE {
+            return Err(format!("h_fmt is {format}: not written by a little-endian Linux"));
+        }
+        if self.uuid != uuid {
+            return Err(format!("belongs to volume {}, not to {uuid}", self.uuid));
+        }
+        if data_bytes == 0 || data_bytes > MAX_BUFFER || buffer_bytes > MAX_BUFFER {
+            return Err(format!("h_len {data_bytes} with h_size {buffer_bytes} cannot be"));
+        }
+        Ok(())
     }
 }
 

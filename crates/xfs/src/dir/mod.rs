@@ -39,10 +39,10 @@ pub(crate) use wipe::wipe_names;
 use crate::cache::BufferRef;
 use crate::da::{DaFork, DaForkMut, Path};
 use crate::error::Error;
-use crate::format::EntryType;
 use crate::format::dir_data::{self, DataEntry};
 use crate::format::dir_layout::{DirLayout, MAX_NAME};
 use crate::format::dir_shortform::{ShortWriter, is_wide};
+use crate::format::{EntryType, name_defect};
 use crate::geometry::Geometry;
 use crate::units::{FileBlock, InodeNumber};
 use form::{Form, form};
@@ -303,13 +303,7 @@ pub fn is_empty<F: DaFork + ?Sized>(fork: &mut F) -> Result<bool, Error> {
 /// # Errors
 /// The defect of the name.
 pub fn check_name(name: &[u8]) -> Result<(), Error> {
-    let what = match name {
-        b"." | b".." => "is part of every directory",
-        _ if name.is_empty() => "is empty",
-        _ if name.len() > MAX_NAME => "is longer than 255 bytes",
-        _ if name.contains(&0) || name.contains(&b'/') => "contains a NUL or a slash",
-        _ => return Ok(()),
-    };
+    let Some(what) = name_defect(name) else { return Ok(()) };
     let what = format!("the name {:?} {what}", String::from_utf8_lossy(name));
     Err(if name.len() > MAX_NAME { Error::NameTooLong(what) } else { Error::Invalid(what) })
 }

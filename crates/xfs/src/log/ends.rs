@@ -3,7 +3,7 @@
 
 use super::area::LogArea;
 use super::head::{FLIGHT, Head};
-use super::record::{Defect, Placed, Records, Strictness, header_blocks};
+use super::record::{Defect, Placed, Records, Strictness};
 use crate::bytes::put_be32;
 use crate::error::Error;
 use crate::format::log_record::{LOG_BLOCK, next_cycle};
@@ -137,7 +137,7 @@ impl LogArea<'_> {
         if last.header.operations != 1 || last.blocks() != self.distance(last.block, head) {
             return Ok(false);
         }
-        let data = self.after(last.block, header_blocks(&last.header));
+        let data = self.after(last.block, u64::from(last.header.header_blocks()));
         let flags = OperationFlags::from_bits_retain(self.read(data, 1)?[FLAGS_OFFSET]);
         Ok(flags.contains(OperationFlags::UNMOUNT))
     }

@@ -41,7 +41,7 @@ pub(crate) use ends::LogEnds;
 pub use ends::{LogState, Torn};
 pub(crate) use items::removals;
 pub(crate) use journal::{Journal, JournalParts, Permit, WriteBack};
-pub(crate) use record::{Defect, Record, Records, Strictness};
+pub(crate) use record::{Defect, Records, Strictness};
 pub(crate) use records::{RecordStream, Seal};
 pub use report::RecoveryReport;
 pub(crate) use reservation::{LogSpace, Reservation, Work, large_attribute, reservations};

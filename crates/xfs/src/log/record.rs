@@ -3,7 +3,7 @@
 use super::area::LogArea;
 use crate::error::Error;
 use crate::format::LogRecordHeader;
-use crate::format::log_record::{LOG_BLOCK, MAX_BUFFER};
+use crate::format::log_record::LOG_BLOCK;
 use crate::format::log_record_seal::{restore_words, verify_record};
 use crate::geometry::Geometry;
 use crate::units::Lsn;
@@ -25,15 +25,8 @@ pub(crate) struct Placed {
 impl Placed {
     /// Log blocks of the record, headers and data.
     pub(crate) fn blocks(&self) -> u64 {
-        header_blocks(&self.header) + u64::from(self.header.data_bytes).div_ceil(LOG_BLOCK as u64)
+        self.header.blocks()
     }
-}
-
-/// Header blocks of a record, by its own size: the record before may have been assembled in a
-/// smaller buffer (Linux takes the size of the oldest record for all:
-/// docs/format/journal/replay.md#limits-of-linux).
-pub(crate) fn header_blocks(header: &LogRecordHeader) -> u64 {
-    if header.version & 2 == 0 { 1 } else { header.header_blocks().into() }
 }
 
 /// Why a record is not one.
@@ -119,18 +112,7 @@ impl<'a> Records<'a> {
         let Some(header) = LogRecordHeader::decode(bytes) else {
             return defect("there is no record header".into());
         };
-        let LogRecordHeader { version, data_bytes, buffer_bytes, format, .. } = header;
-        if version == 0 || version & !3 != 0 {
-            return defect(format!("h_version is {version}, not 2"));
-        }
-        if format != 1 {
-            return defect(format!("h_fmt is {format}: not written by a little-endian Linux"));
-        }
-        if header.uuid != uuid {
-            return defect(format!("belongs to volume {}, not to {uuid}", header.uuid));
-        }
-        if data_bytes == 0 || data_bytes > MAX_BUFFER || buffer_bytes > MAX_BUFFER {
-            let what = format!("h_len {data_bytes} with h_size {buffer_bytes} cannot be");
+        if let Err(what) = header.check(uuid) {
             return defect(what);
         }
         let placed = Placed { block, header };
@@ -153,7 +135,7 @@ impl<'a> Records<'a> {
                 return Ok(Some(Err(defect)));
             }
         };
-        let (blocks, headers) = (at.blocks(), header_blocks(&at.header) as usize);
+        let (blocks, headers) = (at.blocks(), at.header.header_blocks() as usize);
         let mut record = std::mem::take(&mut self.record);
         record.clear();
         record.extend_from_slice(self.view(blocks)?);

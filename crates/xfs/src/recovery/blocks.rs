@@ -2,13 +2,12 @@
 
 use super::images::magic;
 use super::replay::{Replay, flat};
-use super::transaction::{LogItem, LoggedTransaction};
 use crate::bytes::{be32, put_be32};
 use crate::cache::{BufferAddress, verify_buffer};
 use crate::error::Error;
 use crate::format::{
-    BufferItem, BufferItemFlags, BufferItemType, InodeCore, InodeCreateItem, LogItemKind,
-    NEXT_UNLINKED_OFFSET, stamp_inode_crc,
+    BufferItem, BufferItemFlags, BufferItemType, InodeCore, InodeCreateItem, LogItem, LogItemKind,
+    LoggedTransaction, NEXT_UNLINKED_OFFSET, stamp_inode_crc,
 };
 use crate::geometry::Geometry;
 use crate::units::{AgBlock, InodeNumber};
@@ -131,7 +130,8 @@ impl Replay {
         }
         let damaged = |what: String| {
             let (sectors, sector) = (address.len() / 512, address.first());
-            transaction.damaged(format!("buffer of {sectors} sectors at sector {sector}: {what}"))
+            let what = format!("buffer of {sectors} sectors at sector {sector}: {what}");
+            Error::from(transaction.damaged(what))
         };
         if address.len() < 512 {
             return Err(damaged("it has no length".into()));
@@ -172,7 +172,8 @@ impl Replay {
         }
         let damaged = |what: String| {
             let sector = buffer.sector;
-            transaction.damaged(format!("list pointers of the inodes at sector {sector}: {what}"))
+            let what = format!("list pointers of the inodes at sector {sector}: {what}");
+            Error::from(transaction.damaged(what))
         };
         if sectors == 0 {
             return Err(damaged("no sectors".into()));

@@ -2,12 +2,11 @@
 
 use super::blocks::verify_inodes;
 use super::replay::{Replay, flat};
-use super::transaction::{LogItem, LoggedTransaction};
 use crate::bytes::{be64, put_be32, put_be64};
 use crate::error::Error;
 use crate::format::{
     FileType, ForkFormat, INODE_LSN_OFFSET, InodeCore, InodeItem, InodeItemFields as Fields,
-    LOG_CORE_LEN, core_from_log, root_from_log, stamp_inode_crc,
+    LOG_CORE_LEN, LogItem, LoggedTransaction, core_from_log, root_from_log, stamp_inode_crc,
 };
 use crate::geometry::Geometry;
 use crate::units::Lsn;
@@ -24,7 +23,9 @@ impl Replay {
         if self.cancels.will_free(logged.cluster, logged.cluster_sectors) {
             return Ok(());
         }
-        let damaged = |what: String| transaction.damaged(format!("inode {}: {what}", logged.inode));
+        let damaged = |what: String| {
+            Error::from(transaction.damaged(format!("inode {}: {what}", logged.inode)))
+        };
         let size = self.geometry.inode_size();
         let end = (logged.offset as usize).checked_add(size);
         let room = logged.cluster_sectors as usize * 512;

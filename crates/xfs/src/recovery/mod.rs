@@ -24,7 +24,6 @@ mod reads;
 mod replay;
 #[cfg(test)]
 mod tests;
-mod transaction;
 
 pub(crate) use clean::write_unmount_record;
 pub(crate) use leftovers::{Leftovers, free_journal_blocks, journal_can_move};
@@ -32,7 +31,7 @@ pub(crate) use orphans::free_staging;
 
 use crate::error::Error;
 use crate::file::free_orphans;
-use crate::format::{BufferItem, Intent, LogItemKind, Superblock};
+use crate::format::{Assembly, BufferItem, Intent, LogItemKind, LoggedTransaction, Superblock};
 use crate::geometry::Geometry;
 use crate::log::{self, Defect, LogArea, LogEnds, Records, Strictness};
 pub use crate::log::{LogState, RecoveryReport, Torn};
@@ -44,7 +43,6 @@ use cancels::Cancels;
 use reads::Wanted;
 use replay::Replay;
 use std::sync::Arc;
-use transaction::{Assembly, LoggedTransaction};
 use undercroft_block::{BlockDevice, Reserved, flush};
 
 /// How far recovery is.
@@ -238,7 +236,7 @@ impl Pass<'_> {
         let (mut count, mut last) = (0, self.tail);
         while let Some(record) = records.next()? {
             let record = record.map_err(Defect::into_error)?;
-            assembly.add(&record, &mut visit)?;
+            assembly.add(&record.at.header, record.data, &mut visit)?;
             count += 1;
             last = record.at.header.lsn;
             let end = self.area.after(record.at.block, record.at.blocks());
@@ -257,7 +255,8 @@ impl Pass<'_> {
         let geometry = self.geometry;
         self.run(
             |transaction| {
-                for item in transaction.items()? {
+                for item in transaction.items() {
+                    let item = item?;
                     wanted.note(&item, geometry);
                     if item.kind == LogItemKind::Buffer {
                         let buffer = BufferItem::decode(item.regions[0]);

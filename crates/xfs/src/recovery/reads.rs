@@ -5,7 +5,9 @@
 //! in the order of the device, under one plug. A block that could not be read is read again when it
 //! is wanted, so damage in a block that is not replayed is no error.
 
-use crate::format::{BufferItem, BufferItemFlags, InodeCreateItem, InodeItem, LogItemKind};
+use crate::format::{
+    BufferItem, BufferItemFlags, InodeCreateItem, InodeItem, LogItem, LogItemKind,
+};
 use crate::geometry::Geometry;
 use crate::units::AgBlock;
 use rustc_hash::FxHashSet;
@@ -13,8 +15,6 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use undercroft_block::{Bio, BlockDevice, Buffer, Plug, Sector, Waiter};
-
-use super::transaction::LogItem;
 
 /// Bytes of a batch.
 const BATCH_BYTES: usize = 16 << 20;

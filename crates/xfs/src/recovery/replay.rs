@@ -6,10 +6,12 @@ use super::images::Images;
 use super::intents::PendingIntents;
 use super::pieces::Pieces;
 use super::reads::Wanted;
-use super::transaction::{LogItem, LoggedTransaction};
 use crate::cache::BufferAddress;
 use crate::error::Error;
-use crate::format::{BufferItem, BufferItemFlags, Intent, IntentDone, LogItemKind, Superblock};
+use crate::format::{
+    BufferItem, BufferItemFlags, Intent, IntentDone, LogItem, LogItemKind, LoggedTransaction,
+    Superblock,
+};
 use crate::geometry::Geometry;
 use crate::units::Lsn;
 use std::sync::Arc;
@@ -67,7 +69,7 @@ impl Replay {
             self.images.balance(&self.geometry)?;
             self.group = transaction.lsn;
         }
-        let items = transaction.items()?;
+        let items = transaction.items().collect::<Result<Vec<_>, _>>()?;
         let mut buffers = Vec::with_capacity(items.len());
         for item in &items {
             let buffer = match item.kind {

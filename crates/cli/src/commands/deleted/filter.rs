@@ -2,26 +2,19 @@
 
 use crate::value;
 use anyhow::{Context, Result};
-use clap::ValueEnum;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use globset::{Glob, GlobMatcher};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use undercroft_recover::{RemovedFile, State};
+use undercroft_recover::{FoundFile, State};
 use undercroft_xfs::format::Timestamp;
 
-/// States of removed files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum StateName {
-    /// All of the content is left.
-    Whole,
-    /// All is left, in blocks that a clone has.
-    Shared,
-    /// All may be left; the size is not known.
-    Unsized,
-    /// Parts are left.
-    Partly,
-    /// Nothing is known of the content.
-    Lost,
+/// A state by its name.
+fn state_parser() -> impl TypedValueParser<Value = State> {
+    let names = PossibleValuesParser::new(State::ALL.map(State::name));
+    names.try_map(|name| {
+        State::ALL.into_iter().find(|state| state.name() == name).ok_or("no such state")
+    })
 }
 
 /// Which files.
@@ -44,8 +37,8 @@ pub(crate) struct FilterArgs {
     larger: Option<u64>,
 
     /// Only files in this state; may be given more than once.
-    #[arg(long, value_name = "STATE")]
-    state: Vec<StateName>,
+    #[arg(long, value_name = "STATE", value_parser = state_parser())]
+    state: Vec<State>,
 }
 
 /// What is wanted.
@@ -74,39 +67,28 @@ impl FilterArgs {
 
 impl Selection<'_> {
     /// Whether a file is wanted.
-    pub(crate) fn takes(&self, file: &RemovedFile) -> bool {
+    pub(crate) fn takes(&self, file: &FoundFile) -> bool {
         let filter = self.filter;
-        let key = |time: Timestamp| (time.seconds, time.nanoseconds);
         let since = filter
             .since
-            .is_none_or(|since| file.removed_at.is_some_and(|removed| key(removed) >= key(since)));
+            .is_none_or(|since| file.removed_at.is_some_and(|removed| removed >= since));
         since
             && filter.owner.is_none_or(|owner| file.uid == owner)
             && filter.larger.is_none_or(|size| file.size > size)
-            && (filter.state.is_empty() || filter.state.contains(&name_of(&file.state)))
+            && (filter.state.is_empty() || filter.state.contains(&file.state))
             && self.has_name(file)
             && self.is_below(file)
     }
 
-    fn has_name(&self, file: &RemovedFile) -> bool {
+    fn has_name(&self, file: &FoundFile) -> bool {
         let Some(glob) = &self.name else { return true };
         let mut names = file.paths.iter().filter_map(|path| path.names.last());
         names.any(|name| glob.is_match(OsStr::from_bytes(name)))
     }
 
-    fn is_below(&self, file: &RemovedFile) -> bool {
+    fn is_below(&self, file: &FoundFile) -> bool {
         let is_at = |names: &[Vec<u8>]| self.below.iter().any(|top| names.starts_with(top));
         self.below.is_empty()
             || file.paths.iter().any(|path| path.is_complete && is_at(&path.names))
-    }
-}
-
-const fn name_of(state: &State) -> StateName {
-    match state {
-        State::Whole => StateName::Whole,
-        State::Shared => StateName::Shared,
-        State::Unsized => StateName::Unsized,
-        State::Partly(_) => StateName::Partly,
-        State::Lost => StateName::Lost,
     }
 }

@@ -32,7 +32,7 @@ pub(crate) fn look(
     let bar = Progress::new();
     let removed = Removed::find(&disk, &mut |step, done, all| match step {
         Step::Inodes => bar.show(0, done, None),
-        Step::Journal | Step::FreeSpace => bar.show_bytes(done, all),
+        Step::Journal | Step::FreeSpace | Step::Device => bar.show_bytes(done, all),
     });
     drop(bar);
     let removed = removed.map_err(|error| image.explain(error.into()))?;

@@ -38,7 +38,7 @@ pub(super) fn run(args: &Args, choice: &Choice<'_>, out: &mut dyn Write) -> Resu
     let edit = args.image.edit(device)?;
     let now = Session::new(edit.volume())?.now();
     let Found { disk, removed } = &found;
-    let done = PutBack::new(edit.volume(), (disk, removed), now, |file| choice.wants(file))
+    let done = PutBack::new(edit.volume(), (disk, &removed.files), now, |file| choice.wants(file))
         .context("no place beside what removed files left; copy them out instead")
         .and_then(|files| put_back(files, args.json));
     let closed = edit.close();

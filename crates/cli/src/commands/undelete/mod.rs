@@ -15,9 +15,9 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
 use undercroft_block::stack::Description;
-use undercroft_image::RemovedSource;
+use undercroft_image::FoundSource;
 use undercroft_image::unpack::{entries_to_directory, entries_to_tar};
-use undercroft_recover::{RemovedFile, State};
+use undercroft_recover::{FoundFile, State};
 
 /// Get removed files back: copy them out of a volume, or put them back into it.
 ///
@@ -120,16 +120,16 @@ struct Choice<'a> {
 }
 
 impl Choice<'_> {
-    fn wants(&self, file: &RemovedFile) -> bool {
+    fn wants(&self, file: &FoundFile) -> bool {
         self.selection.takes(file) && file.state != State::Lost
     }
 
-    fn takes(&self, file: &RemovedFile) -> bool {
+    fn takes(&self, file: &FoundFile) -> bool {
         self.wants(file) && (self.partial || is_sound(file))
     }
 }
 
-fn is_sound(file: &RemovedFile) -> bool {
+fn is_sound(file: &FoundFile) -> bool {
     matches!(file.state, State::Whole | State::Shared)
 }
 
@@ -143,7 +143,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let found = search(&args.image)?;
     expect_any(&found, |file| choice.takes(file))?;
     let Found { disk, removed } = &found;
-    let mut source = RemovedSource::new(disk, removed, |file| choice.takes(file));
+    let mut source = FoundSource::new(disk, &removed.files, |file| choice.takes(file));
     let done = match (destination, &args.to_image) {
         (_, Some(image)) => to_image::run(args, image, source, out),
         (Some(path), None) => {
@@ -170,7 +170,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
 }
 
 /// Fails if no file is taken.
-fn expect_any(found: &Found, takes: impl Fn(&RemovedFile) -> bool) -> Result<()> {
+fn expect_any(found: &Found, takes: impl Fn(&FoundFile) -> bool) -> Result<()> {
     if !found.removed.files.iter().any(takes) {
         bail!("no such file can be got back; `undercroft deleted` lists those that are known");
     }

@@ -8,7 +8,7 @@ use anyhow::Result;
 use serde::Serialize;
 use std::io::Write;
 use undercroft_block::stack::Description;
-use undercroft_image::RemovedSource;
+use undercroft_image::FoundSource;
 use undercroft_image::pack::{self, PackOptions};
 use undercroft_source::{Opened, SourceSpec};
 
@@ -28,7 +28,7 @@ struct Report {
 pub(super) fn run(
     args: &Args,
     image: &Description,
-    source: RemovedSource,
+    source: FoundSource,
     out: &mut dyn Write,
 ) -> Result<Outcome> {
     // The source is open: where it is from does not count.

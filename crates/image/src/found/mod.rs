@@ -1,12 +1,12 @@
-//! Removed files of a volume as a source of entries: to be put into a directory, an archive or a
-//! new volume, as any tree.
+//! Files that were found on a volume, removed ones or those of a damaged one, as a source of entries: to
+//! be put into a directory, an archive or a new volume, as any tree; or back where they were.
 
 mod put_back;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use undercroft_recover::{Contents, Disk, Removed, RemovedFile, State};
+use undercroft_recover::{Contents, Disk, FoundFile, State};
 use undercroft_source::{
     BufferPool, Data, DataRange, Device, Entry, EntryPath, Kind, Links, Metadata, Source,
     SourceError, Timestamp, Xattr,
@@ -21,22 +21,22 @@ const NAMELESS: &[u8] = b"lost+found";
 /// Names from the root down.
 type Names = Vec<Vec<u8>>;
 
-/// Removed files as entries: each below the path that it had, depth first and sorted. Directories on
-/// the way that were not removed are made with mode 0755 for the superuser.
+/// Files that were found as entries: each below its path, depth first and sorted. Directories on the
+/// way that were not found are made with mode 0755 for the superuser.
 ///
 /// A file of which parts are lost has holes there, and `.partial` behind its name; one whose size is
 /// not known `.unsized`. Files without a known directory are below `lost+found`. A name that is there
 /// already gets a number.
-pub struct RemovedSource {
+pub struct FoundSource {
     disk: Disk,
-    removed: Arc<Removed>,
+    files: Arc<[FoundFile]>,
     planned: Vec<Planned>,
     state: Pass,
     pool: BufferPool,
     is_scanned: bool,
 }
 
-/// An entry, and the removed file that it is.
+/// An entry, and the file that it is.
 struct Planned {
     entry: Entry,
     file: Option<usize>,
@@ -51,13 +51,13 @@ struct Pass {
 /// A pass from the start.
 const START: Pass = Pass { next: 0, contents: None };
 
-impl RemovedSource {
-    /// The files of `removed`, found on `disk`, that `takes` accepts.
-    pub fn new(disk: &Disk, removed: &Arc<Removed>, takes: impl Fn(&RemovedFile) -> bool) -> Self {
-        let planned = plan(disk, removed, takes);
-        let (disk, removed) = (disk.clone(), Arc::clone(removed));
+impl FoundSource {
+    /// Those of `files`, found on `disk`, that `takes` accepts.
+    pub fn new(disk: &Disk, files: &Arc<[FoundFile]>, takes: impl Fn(&FoundFile) -> bool) -> Self {
+        let planned = plan(disk, files, takes);
+        let (disk, files) = (disk.clone(), Arc::clone(files));
         let pool = BufferPool::default();
-        Self { disk, removed, planned, state: START, pool, is_scanned: false }
+        Self { disk, files, planned, state: START, pool, is_scanned: false }
     }
 
     /// Entries in all, directories on the way included.
@@ -68,27 +68,27 @@ impl RemovedSource {
 }
 
 /// The entries of the files that `takes` accepts.
-fn plan(disk: &Disk, removed: &Removed, takes: impl Fn(&RemovedFile) -> bool) -> Vec<Planned> {
+fn plan(disk: &Disk, files: &[FoundFile], takes: impl Fn(&FoundFile) -> bool) -> Vec<Planned> {
     let mut plan = Plan::default();
-    for (index, file) in removed.files.iter().enumerate() {
+    for (index, file) in files.iter().enumerate() {
         if takes(file) {
             plan.add(index, file);
         }
     }
-    plan.entries(disk, removed)
+    plan.entries(disk, files)
 }
 
 /// The places of files.
 #[derive(Default)]
 struct Plan {
-    /// Directories, with the removed file that each is.
+    /// Directories, with the file that each is.
     directories: HashMap<Names, Option<usize>>,
     /// All other files, with all their names.
     files: Vec<(usize, Vec<Names>)>,
 }
 
 impl Plan {
-    fn add(&mut self, index: usize, file: &RemovedFile) {
+    fn add(&mut self, index: usize, file: &FoundFile) {
         let mut places: Vec<Names> = file
             .paths
             .iter()
@@ -115,16 +115,16 @@ impl Plan {
     }
 
     /// All entries in their order.
-    fn entries(self, disk: &Disk, removed: &Removed) -> Vec<Planned> {
+    fn entries(self, disk: &Disk, found: &[FoundFile]) -> Vec<Planned> {
         let mut used: HashSet<Names> = self.directories.keys().cloned().collect();
         let mut placed: Vec<(Names, Planned)> = Vec::new();
         for (names, index) in self.directories {
             let Some(path) = path(&names) else { continue };
-            let file = index.map(|index| &removed.files[index]);
+            let file = index.map(|index| &found[index]);
             placed.push((names, Planned { entry: directory(path, file), file: index }));
         }
         for (index, places) in self.files {
-            let file = &removed.files[index];
+            let file = &found[index];
             let mut places: Vec<Names> =
                 places.into_iter().map(|names| free_name(names, file, &mut used)).collect();
             places.sort();
@@ -150,9 +150,9 @@ fn path(names: &[Vec<u8>]) -> Option<EntryPath> {
 }
 
 /// A name for a file that no other has.
-fn free_name(mut names: Names, file: &RemovedFile, used: &mut HashSet<Names>) -> Names {
+fn free_name(mut names: Names, file: &FoundFile, used: &mut HashSet<Names>) -> Names {
     let mark: &[u8] = match file.state {
-        State::Partly(_) => b".partial",
+        State::Partly => b".partial",
         State::Unsized => b".unsized",
         State::Whole | State::Shared | State::Lost => b"",
     };
@@ -172,7 +172,7 @@ fn free_name(mut names: Names, file: &RemovedFile, used: &mut HashSet<Names>) ->
     names
 }
 
-fn metadata(mode: u16, file: &RemovedFile) -> Metadata {
+fn metadata(mode: u16, file: &FoundFile) -> Metadata {
     let mtime = Timestamp {
         seconds: file.mtime.seconds,
         nanoseconds: file.mtime.nanoseconds.min(999_999_999),
@@ -180,7 +180,7 @@ fn metadata(mode: u16, file: &RemovedFile) -> Metadata {
     Metadata { mode: mode & 0o7777, uid: file.uid, gid: file.gid, mtime }
 }
 
-fn directory(path: EntryPath, file: Option<&RemovedFile>) -> Entry {
+fn directory(path: EntryPath, file: Option<&FoundFile>) -> Entry {
     let unknown = Metadata { mode: 0o755, uid: 0, gid: 0, mtime: Timestamp::default() };
     Entry {
         path,
@@ -192,12 +192,12 @@ fn directory(path: EntryPath, file: Option<&RemovedFile>) -> Entry {
     }
 }
 
-fn xattrs(file: &RemovedFile) -> Vec<Xattr> {
+fn xattrs(file: &FoundFile) -> Vec<Xattr> {
     let attributes = file.attributes.iter();
     attributes.map(|(name, value)| Xattr { name: name.clone(), value: value.clone() }).collect()
 }
 
-fn entry(path: EntryPath, kind: Kind, file: &RemovedFile) -> Entry {
+fn entry(path: EntryPath, kind: Kind, file: &FoundFile) -> Entry {
     let several = file.paths.len() > 1 && !matches!(kind, Kind::HardLink(_));
     let is_link = matches!(kind, Kind::HardLink(_));
     Entry {
@@ -212,7 +212,7 @@ fn entry(path: EntryPath, kind: Kind, file: &RemovedFile) -> Entry {
 }
 
 /// What a file is as an entry; `None` if nothing can be made of it.
-fn kind(disk: &Disk, file: &RemovedFile) -> Option<Kind> {
+fn kind(disk: &Disk, file: &FoundFile) -> Option<Kind> {
     let device = || {
         let number = file.device()?;
         Some(Device { major: number.major, minor: number.minor })
@@ -243,7 +243,7 @@ fn kind(disk: &Disk, file: &RemovedFile) -> Option<Kind> {
     })
 }
 
-impl Source for RemovedSource {
+impl Source for FoundSource {
     fn scan(&mut self, visit: &mut dyn FnMut(&Entry)) -> Result<(), SourceError> {
         if self.is_scanned || self.state.next > 0 {
             return Err(SourceError::ScanTooLate);
@@ -257,7 +257,7 @@ impl Source for RemovedSource {
         let Some(planned) = self.planned.get(self.state.next) else { return Ok(None) };
         self.state.next += 1;
         let is_regular = matches!(planned.entry.kind, Kind::Regular { .. });
-        let file = planned.file.filter(|_| is_regular).map(|index| &self.removed.files[index]);
+        let file = planned.file.filter(|_| is_regular).map(|index| &self.files[index]);
         self.state.contents = file.map(|file| Contents::new(&self.disk, file));
         Ok(Some(planned.entry.clone()))
     }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use undercroft_recover::{Disk, Removed, RemovedFile, State};
+use undercroft_recover::{Disk, FoundFile, State};
 use undercroft_source::{Entry, EntryPath, Kind};
 use undercroft_xfs::format::{DeviceNumber, Extent, FileType, Timestamp};
 use undercroft_xfs::inode::InodeState;
@@ -19,7 +19,7 @@ use crate::pack::file_type;
 /// again get a number; a file that is back already is left alone.
 pub struct PutBack {
     volume: Arc<Volume>,
-    removed: Arc<Removed>,
+    files: Arc<[FoundFile]>,
     planned: Vec<Planned>,
     now: Timestamp,
     /// Directories and files that are there, by their paths in the plan.
@@ -69,29 +69,29 @@ pub enum PutBackEvent<'e> {
 }
 
 impl PutBack {
-    /// The files of `removed`, found on `disk`, that `takes` accepts, to be put back on `volume`, which is the
-    /// same, open for change. What any file of `removed` left is kept from being used from here on.
+    /// Those of `files`, found on `disk`, that `takes` accepts, to be put back on `volume`, which is the
+    /// same, open for change. What any of `files` left is kept from being used from here on.
     ///
     /// # Errors
     /// There is no space beside that; a damaged structure; the device failed.
     pub fn new(
         volume: &Arc<Volume>,
-        (disk, removed): (&Disk, &Arc<Removed>),
+        (disk, files): (&Disk, &Arc<[FoundFile]>),
         now: Timestamp,
-        takes: impl Fn(&RemovedFile) -> bool,
+        takes: impl Fn(&FoundFile) -> bool,
     ) -> Result<Self, Error> {
-        let planned = plan(disk, removed, |file| file.state == State::Whole && takes(file));
+        let planned = plan(disk, files, |file| file.state == State::Whole && takes(file));
         let mut blocks = Vec::new();
-        for file in removed.files.iter().filter(|file| file.state != State::Lost) {
+        for file in files.iter().filter(|file| file.state != State::Lost) {
             blocks.extend(file.extents().iter().map(|extent| range(extent.start, extent.len)));
             blocks.extend(file.tree().iter().map(|block| range(*block, 1)));
             blocks.extend(block_of(volume, file.id.number));
         }
-        volume.spare(&blocks, removed.files.iter().map(|file| file.id.number))?;
+        volume.spare(&blocks, files.iter().map(|file| file.id.number))?;
         let root = volume.geometry().root_inode;
         Ok(Self {
             volume: Arc::clone(volume),
-            removed: Arc::clone(removed),
+            files: Arc::clone(files),
             planned,
             now,
             places: HashMap::from([(EntryPath::root(), root)]),
@@ -129,8 +129,8 @@ impl PutBack {
         visit: &mut dyn FnMut(PutBackEvent<'_>),
     ) -> Result<(), Error> {
         let Planned { entry, file } = planned;
-        let removed = Arc::clone(&self.removed);
-        let file = file.map(|index| &removed.files[index]);
+        let files = Arc::clone(&self.files);
+        let file = file.map(|index| &files[index]);
         let (Some(above), Some((_, name))) = (entry.path.parent(), entry.path.split_last()) else {
             return Ok(());
         };
@@ -151,7 +151,7 @@ impl PutBack {
         parent: InodeNumber,
         name: &[u8],
         entry: &Entry,
-        file: Option<&RemovedFile>,
+        file: Option<&FoundFile>,
         visit: &mut dyn FnMut(PutBackEvent<'_>),
     ) -> Result<InodeNumber, Error> {
         let is_directory = entry.kind == Kind::Directory;
@@ -187,7 +187,7 @@ impl PutBack {
         parent: InodeNumber,
         name: &[u8],
         entry: &Entry,
-        file: Option<&RemovedFile>,
+        file: Option<&FoundFile>,
     ) -> Result<InodeNumber, Error> {
         let (target, device) = match &entry.kind {
             Kind::Symlink(target) => (&target[..], DeviceNumber::default()),
@@ -226,7 +226,7 @@ impl PutBack {
     }
 
     /// The extents that hold data of a file.
-    fn data(&self, file: &RemovedFile, size: u64) -> Vec<Extent> {
+    fn data(&self, file: &FoundFile, size: u64) -> Vec<Extent> {
         let end = self.volume.geometry().blocks_for(size);
         let written = file.extents().iter().filter(|extent| !extent.unwritten);
         let inside = written.filter(|extent| extent.offset.0 < end);
@@ -259,7 +259,7 @@ impl PutBack {
         Err(Error::Exists(ops::path_text(name)))
     }
 
-    fn count(&mut self, entry: &Entry, file: Option<&RemovedFile>) {
+    fn count(&mut self, entry: &Entry, file: Option<&FoundFile>) {
         match entry.kind {
             Kind::Regular { size, .. } => {
                 self.summary.files += 1;
@@ -284,7 +284,7 @@ fn names(name: &[u8]) -> impl Iterator<Item = Vec<u8>> {
 }
 
 /// Whether a file that is there is the removed one, put back before.
-fn is_back(inode: &InodeState, file: &RemovedFile) -> bool {
+fn is_back(inode: &InodeState, file: &FoundFile) -> bool {
     let core = &inode.core;
     let size = match core.file_type() {
         Some(FileType::Regular) => core.size == file.size,

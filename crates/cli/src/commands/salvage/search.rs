@@ -1,0 +1,94 @@
+//! The scan of the source, and the choice of the volume.
+
+use super::report::Volume as Line;
+use crate::image::ImageArgs;
+use crate::progress::Progress;
+use anyhow::{Result, anyhow, bail};
+use std::fs::File;
+use std::ops::Range;
+use std::sync::Arc;
+use undercroft_block::BlockDevice;
+use undercroft_recover::{Disk, Salvaged, Scan, Step, Traces};
+use undercroft_source::data_ranges;
+use undercroft_xfs::Volume;
+use uuid::Uuid;
+
+/// The volume, what was found of it, and all volumes with traces.
+pub(super) struct Found {
+    pub(super) disk: Disk,
+    pub(super) salvaged: Salvaged,
+    pub(super) volumes: Vec<Traces>,
+}
+
+/// Scans the image. Where a volume can still be opened, its journal is replayed in memory before.
+pub(super) fn search(image: &ImageArgs, uuid: Option<Uuid>) -> Result<Found> {
+    let device = image.device()?;
+    let replayed = if image.may_replay() { replayed(&device) } else { None };
+    let ranges = match &replayed {
+        // The journal may have written into holes.
+        Some(_) => None,
+        None => ranges(image, &device),
+    };
+    let all = std::iter::once(0..device.capacity().0);
+    let ranges = ranges.unwrap_or_else(|| all.collect());
+    let device = replayed.unwrap_or(device);
+    let scan = scanned(&device, &ranges);
+    let traces = choose(&scan, uuid).map_err(|error| image.explain(error))?;
+    let bar = Progress::new();
+    let found = Salvaged::find(&device, &scan, traces, &mut |_, done, all| {
+        bar.show_bytes(done, all);
+    });
+    drop(bar);
+    let (disk, salvaged) = found.map_err(|error| image.explain(error.into()))?;
+    Ok(Found { disk, salvaged, volumes: scan.volumes })
+}
+
+fn scanned(device: &Arc<dyn BlockDevice>, ranges: &[Range<u64>]) -> Scan {
+    let bar = Progress::new();
+    Scan::read(device, ranges, &mut |_: Step, done, all| bar.show_bytes(done, all))
+}
+
+/// The device with its journal replayed, if a volume can be opened whose journal has something.
+fn replayed(device: &Arc<dyn BlockDevice>) -> Option<Arc<dyn BlockDevice>> {
+    let volume = Volume::open(Arc::clone(device)).ok()?;
+    volume.recovery()?;
+    Some(Arc::clone(volume.device()))
+}
+
+/// The sectors of an image file that are no holes.
+fn ranges(image: &ImageArgs, device: &Arc<dyn BlockDevice>) -> Option<Vec<Range<u64>>> {
+    let (path, start) = (image.path()?, image.start()?);
+    let size = start.checked_add(device.capacity().to_bytes()?)?;
+    let file =
+        File::open(path).ok().filter(|file| file.metadata().is_ok_and(|meta| meta.is_file()))?;
+    let ranges = data_ranges(&file, size).ok()??;
+    let ranges = ranges.into_iter().map(|range| {
+        let (first, end) = (range.offset.max(start), (range.offset + range.length).max(start));
+        (first - start) / 512..(end - start).div_ceil(512)
+    });
+    Some(ranges.collect())
+}
+
+/// The volume that is asked for; else the only one with files.
+fn choose(scan: &Scan, uuid: Option<Uuid>) -> Result<&Traces> {
+    let lines = || {
+        let lines = scan.volumes.iter().map(|traces| Line::new(traces).line());
+        lines.collect::<Vec<_>>().join("; ")
+    };
+    if scan.volumes.is_empty() {
+        bail!("no metadata of an XFS volume of version 5 are there");
+    }
+    if let Some(uuid) = uuid {
+        return scan.volume(uuid).ok_or_else(|| {
+            anyhow!("no metadata of the volume {uuid} are there, but of: {}", lines())
+        });
+    }
+    // A new volume has the files of the realtime device, which all have.
+    let mut with_files =
+        scan.volumes.iter().filter(|traces| traces.files > 2 || traces.directories > 1);
+    match (with_files.next(), with_files.next()) {
+        (Some(only), None) => Ok(only),
+        (None, _) if scan.volumes.len() == 1 => Ok(&scan.volumes[0]),
+        _ => bail!("there are metadata of several volumes; choose one with --uuid: {}", lines()),
+    }
+}

@@ -1,0 +1,141 @@
+//! Damaged volumes of the kernel's XFS, listed and copied out.
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use undercroft_judges::mount::Access;
+use undercroft_judges::{LoopMount, Xfsprogs, kernel};
+
+use crate::run::{fails, program, succeeds};
+
+/// A volume with some files of all kinds.
+fn volume(home: &Path) -> String {
+    let image = home.join("image");
+    Xfsprogs::newest().unwrap().mkfs(&image, 320 << 20, &[]).unwrap();
+    let mount = LoopMount::new(&image, Access::ReadWrite, &[]).unwrap();
+    let ann = mount.join("home/ann");
+    fs::create_dir_all(ann.join("deep")).unwrap();
+    fs::write(ann.join("letter.txt"), "dear Bob\n").unwrap();
+    fs::hard_link(ann.join("letter.txt"), ann.join("deep/copy.txt")).unwrap();
+    fs::write(ann.join("picture.jpg"), vec![7; 100_000]).unwrap();
+    std::os::unix::fs::symlink("letter.txt", ann.join("link")).unwrap();
+    std::os::unix::fs::symlink("far/".repeat(200), ann.join("long-link")).unwrap();
+    std::os::unix::fs::chown(ann.join("picture.jpg"), Some(1000), Some(1001)).unwrap();
+    for (name, len) in [("user.color", 3), ("user.many", 3_000), ("user.more", 60_000)] {
+        let value = vec![b'x'; len];
+        let flags = rustix::fs::XattrFlags::empty();
+        rustix::fs::setxattr(ann.join("picture.jpg"), name, &value, flags).unwrap();
+    }
+    mount.unmount().unwrap();
+    image.display().to_string()
+}
+
+fn zero(image: &str, at: u64, len: usize) {
+    let file = OpenOptions::new().write(true).open(image).unwrap();
+    file.write_all_at(&vec![0; len], at).unwrap();
+}
+
+/// Checks what was put into the volume.
+fn expect_all(at: &Path) {
+    let ann = at.join("home/ann");
+    assert_eq!(fs::read(ann.join("letter.txt")).unwrap(), b"dear Bob\n");
+    let inode = |name| fs::metadata(ann.join(name)).unwrap().ino();
+    assert_eq!(inode("letter.txt"), inode("deep/copy.txt"));
+    assert_eq!(fs::read(ann.join("picture.jpg")).unwrap(), vec![7; 100_000]);
+    let about = fs::metadata(ann.join("picture.jpg")).unwrap();
+    assert_eq!((about.uid(), about.gid()), (1000, 1001));
+    assert_eq!(fs::read_link(ann.join("link")).unwrap(), Path::new("letter.txt"));
+    assert_eq!(fs::read_link(ann.join("long-link")).unwrap(), Path::new(&"far/".repeat(200)));
+    for (name, len) in [("user.color", 3), ("user.many", 3_000), ("user.more", 60_000)] {
+        let mut value = vec![0; 1 << 16];
+        let found = rustix::fs::getxattr(ann.join("picture.jpg"), name, &mut value[..]).unwrap();
+        assert!(found == len && value[..len].iter().all(|byte| *byte == b'x'), "{name}");
+    }
+}
+
+#[test]
+fn a_volume_without_its_start_is_copied_out() {
+    if !kernel::available_or_report() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let image = volume(home.path());
+    let to = |name: &str| home.path().join(name);
+    let told = succeeds(["salvage", &image, &to("sound").display().to_string()]);
+    assert!(told.contains("4 whole files, 3 directories"), "{told}");
+    expect_all(&to("sound"));
+
+    zero(&image, 0, 64 << 10);
+    let before = fs::read(&image).unwrap();
+    // Headers are missing, which the exit status says.
+    let output = |arguments: &[&str]| {
+        let output = program().args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let list = output(&["salvage", "--list", &image]);
+    assert!(list.contains("/home/ann/deep/copy.txt /home/ann/letter.txt"), "{list}");
+    let told = output(&["salvage", &image, &to("rescued").display().to_string()]);
+    assert!(told.contains("4 whole files, 3 directories"), "{told}");
+    assert!(told.contains("4 headers of groups are damaged"), "{told}");
+    expect_all(&to("rescued"));
+    fs::create_dir(to("untarred")).unwrap();
+    let archive = program().args(["salvage", &image, "-"]).stdout(Stdio::piped()).output().unwrap();
+    fs::write(to("archive.tar"), archive.stdout).unwrap();
+    let status = Command::new("tar")
+        .args(["xf", "archive.tar", "--xattrs", "--xattrs-include=*", "-C", "untarred"])
+        .current_dir(home.path())
+        .status();
+    assert!(status.unwrap().success());
+    expect_all(&to("untarred"));
+    assert_eq!(fs::read(&image).unwrap(), before, "it was written to");
+}
+
+#[test]
+fn a_volume_below_a_new_one_is_chosen_by_its_uuid() {
+    if !kernel::available_or_report() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let image = volume(home.path());
+    let uuid = |image: &str| {
+        let info: Value = serde_json::from_str(&succeeds(["info", image, "--json"])).unwrap();
+        info["uuid"].as_str().unwrap().to_owned()
+    };
+    let old = uuid(&image);
+    let newest = Xfsprogs::newest().unwrap();
+    let mut mkfs = Command::new(newest.tool("mkfs.xfs").unwrap());
+    assert!(mkfs.args(["-q", "-f", "-K", "--unsupported", &image]).status().unwrap().success());
+    let new = uuid(&image);
+    // The only one with files is taken without a question.
+    let output = program().args(["salvage", "--list", "--json", &image]).output().unwrap();
+    let list: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(list["report"]["uuid"], old.as_str());
+    assert_eq!(list["report"]["other_volumes"][0]["uuid"], new.as_str());
+
+    let mount = LoopMount::new(Path::new(&image), Access::ReadWrite, &[]).unwrap();
+    for number in 0..10 {
+        fs::write(mount.join(format!("new-{number}")), "new").unwrap();
+    }
+    mount.unmount().unwrap();
+    let message = fails(1, ["salvage", "--list", &image]);
+    assert!(message.contains("--uuid") && message.contains(&old) && message.contains(&new));
+    let list = succeeds(["salvage", "--list", "--uuid", &new, &image]);
+    assert!(list.contains("/new-3"), "{list}");
+    let message =
+        fails(1, ["salvage", "--list", "--uuid", "11111111-1111-1111-1111-111111111111", &image]);
+    assert!(message.contains("no metadata of the volume"), "{message}");
+}
+
+#[test]
+fn what_is_no_volume_is_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let image = home.path().join("empty").display().to_string();
+    fs::File::create(&image).unwrap().set_len(1 << 40).unwrap();
+    let message = fails(1, ["salvage", "--list", &image]);
+    assert!(message.contains("no metadata"), "{message}");
+    fails(2, ["salvage", &image]);
+}

@@ -1,0 +1,57 @@
+//! The copies of inodes that the journal has.
+
+use rustc_hash::FxHashMap;
+use undercroft_xfs_format::units::{InodeNumber, Lsn};
+
+use crate::disk::Disk;
+use crate::file_id::FileId;
+use crate::journal::{self, Span, Told};
+use crate::progress::Progress;
+use crate::trail::{End, Trail};
+
+/// The last state of a number that the journal has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Latest {
+    pub(super) lsn: Lsn,
+    pub(super) id: FileId,
+    /// It is a removal.
+    pub(super) is_end: bool,
+}
+
+/// The copies of inodes in the journal.
+#[derive(Debug, Default)]
+pub(super) struct Copies {
+    pub(super) trails: FxHashMap<FileId, Trail>,
+    pub(super) latest: FxHashMap<InodeNumber, Latest>,
+    pub(super) span: Option<Span>,
+}
+
+impl Copies {
+    pub(super) fn read(disk: &Disk, progress: &mut Progress<'_>) -> Self {
+        let mut copies = Self::default();
+        let span = journal::read(disk, progress, |told| {
+            let Told::Inode(number, copy) = told else { return };
+            let is_end = copy.core.mode == 0;
+            let id = if is_end {
+                FileId::freed(&copy.core)
+            } else {
+                FileId { number, generation: copy.core.generation }
+            };
+            // They come in the order of time.
+            copies.latest.insert(number, Latest { lsn: copy.lsn, id, is_end });
+            let trail = copies.trails.entry(id).or_default();
+            if is_end {
+                let (lsn, time) = (copy.lsn, copy.core.ctime);
+                trail.set_end(End { lsn, time, core: copy.core, literal: None });
+            } else {
+                trail.add(copy, |_| true);
+            }
+        });
+        copies.span = span;
+        copies
+    }
+
+    pub(super) fn latest(&self, number: InodeNumber) -> Option<Latest> {
+        self.latest.get(&number).copied()
+    }
+}

@@ -1,0 +1,159 @@
+//! What salvage brings back from damaged volumes, held against what was there.
+
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use undercroft_block::{BlockDevice, FileDevice};
+use undercroft_judges::random::Random;
+use undercroft_judges::{Xfsprogs, kernel};
+use undercroft_recover::{Contents, Disk, FoundFile, Salvaged, Scan, State};
+use undercroft_xfs_format::FileType;
+
+use crate::tree::{BYTES, Tree};
+
+fn scan(image: &Path) -> (Arc<dyn BlockDevice>, Scan) {
+    let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(image, true).unwrap());
+    let all = std::iter::once(0..device.capacity().0).collect::<Vec<_>>();
+    let scan = Scan::read(&device, &all, &mut |_, _, _| {});
+    (device, scan)
+}
+
+/// The files of the volume of which most is there.
+fn salvage(image: &Path) -> (Disk, Salvaged) {
+    let (device, scan) = scan(image);
+    Salvaged::find(&device, &scan, &scan.volumes[0], &mut |_, _, _| {}).unwrap()
+}
+
+fn digest(disk: &Disk, file: &FoundFile) -> [u8; 32] {
+    let mut bytes = vec![0; file.size as usize];
+    let mut contents = Contents::new(disk, file);
+    while let Some(piece) = contents.next_piece().unwrap() {
+        let start = piece.offset as usize;
+        bytes[start..start + piece.bytes().len()].copy_from_slice(piece.bytes());
+    }
+    Sha256::digest(&bytes).into()
+}
+
+fn paths(file: &FoundFile) -> impl Iterator<Item = String> {
+    let complete = file.paths.iter().filter(|path| path.is_complete);
+    complete.map(|path| String::from_utf8(path.names.join(&b'/')).unwrap())
+}
+
+/// Damages a tree and judges what comes back: the right content below the right path for all that can
+/// be put together, but for one of a hundred; and nothing is called whole that is not.
+fn judge(tree: &mut Tree, what: &str, hurt: impl FnOnce(&Path, &mut Random)) {
+    let possible = tree.damage(hurt);
+    let with_data = tree.with_data();
+    let (disk, salvaged) = salvage(&tree.image);
+    let mut found: BTreeMap<String, &FoundFile> = BTreeMap::new();
+    for file in salvaged.files.iter().filter(|file| file.kind == Some(FileType::Regular)) {
+        for path in paths(file) {
+            assert!(found.insert(path.clone(), file).is_none(), "{what}: {path} was found twice");
+        }
+    }
+    let is_right = |path: &String| {
+        let file = found.get(path);
+        file.is_some_and(|file| {
+            file.state == State::Whole && digest(&disk, file) == tree.files[path].digest
+        })
+    };
+    let missing: Vec<_> = possible.iter().filter(|path| !is_right(path)).collect();
+    let right = tree.files.keys().filter(|path| is_right(path)).count();
+    eprintln!("{what}: {right} of {} right, {} possible", tree.files.len(), possible.len());
+    assert!(
+        missing.len() * 100 <= possible.len(),
+        "{what}: {} of {} are missing, {:?} {:#?} {:#?}",
+        missing.len(),
+        possible.len(),
+        missing[0],
+        found.get(missing[0]),
+        salvaged.report
+    );
+    // Data have no checksums: of what was lost silently nobody can tell.
+    for (path, file) in found.iter().filter(|(path, _)| with_data.contains(*path)) {
+        if file.state == State::Whole {
+            let same = digest(&disk, file) == tree.files[path].digest;
+            assert!(same, "{what}: {path} is called whole and is not: {file:#?}");
+        }
+    }
+}
+
+fn zero(image: &Path, at: u64, len: usize) {
+    let file = OpenOptions::new().write(true).open(image).unwrap();
+    file.write_all_at(&vec![0; len], at).unwrap();
+}
+
+/// The damages of the reference.
+fn all_damages(tree: &mut Tree, options: &[&str]) {
+    let name = |what: &str| format!("{options:?}, {what}");
+    let (root, group) = (tree.root(), tree.group());
+    judge(tree, &name("no damage"), |_, _| {});
+    judge(tree, &name("root inodes"), |image, _| zero(image, root, 16 << 10));
+    judge(tree, &name("first MiB"), |image, _| zero(image, 0, 1 << 20));
+    judge(tree, &name("middle"), |image, _| zero(image, BYTES / 2, 16 << 20));
+    judge(tree, &name("a group's headers"), |image, _| zero(image, group, 64 << 10));
+    judge(tree, &name("all groups' headers"), |image, _| {
+        for ag in 0..BYTES.div_ceil(group) {
+            zero(image, ag * group, 2048);
+        }
+    });
+    judge(tree, &name("mkfs"), |image, _| {
+        let newest = Xfsprogs::newest().unwrap();
+        let mut mkfs = Command::new(newest.tool("mkfs.xfs").unwrap());
+        mkfs.args(["-q", "-f", "-K", "--unsupported"]).args(options).arg(image);
+        assert!(mkfs.status().unwrap().success());
+    });
+    judge(tree, &name("cut to 70 %"), |image, _| {
+        let file = OpenOptions::new().write(true).open(image).unwrap();
+        file.set_len(BYTES / 10 * 7 / 4096 * 4096).unwrap();
+    });
+    judge(tree, &name("1 % of blocks"), |image, random| {
+        for _ in 0..BYTES / 4096 / 100 {
+            zero(image, random.below(BYTES / 4096) * 4096, 4096);
+        }
+    });
+    judge(tree, &name("somewhere on a disk"), |image, _| {
+        let bytes = fs::read(image).unwrap();
+        let mut disk = vec![0xa5; 1_234_567 / 512 * 512];
+        disk.extend_from_slice(&bytes);
+        disk[1_234_567 / 512 * 512..][..1 << 20].fill(0);
+        fs::write(image, disk).unwrap();
+    });
+}
+
+#[test]
+fn damaged_volumes_come_back() {
+    if !kernel::available_or_report() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let mut tree = Tree::new(home.path(), 1, &[]);
+    all_damages(&mut tree, &[]);
+}
+
+#[test]
+fn damaged_volumes_without_owners_and_parents_come_back() {
+    if !kernel::available_or_report() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let options = ["-m", "rmapbt=0,reflink=0", "-n", "parent=0"];
+    let mut tree = Tree::new(home.path(), 2, &options);
+    all_damages(&mut tree, &options);
+}
+
+#[test]
+fn damaged_volumes_with_small_blocks_come_back() {
+    if !kernel::available_or_report() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let options = ["-b", "size=1024"];
+    let mut tree = Tree::new(home.path(), 3, &options);
+    all_damages(&mut tree, &options);
+}
