@@ -212,7 +212,7 @@ fn archives_by_the_names_in_their_list_are_recognised() {
         assert_refused(names(copied, None), &["skopeo copy", copied]);
         assert!(names(&copy, None).unwrap().iter().any(|name| name == "version"));
         let unpacked = home.path().join(format!("{name}.tree"));
-        std::fs::create_dir(&unpacked).unwrap();
+        fs::create_dir(&unpacked).unwrap();
         run(Command::new("tar").arg("-xf").arg(&path).arg("-C").arg(&unpacked));
         let unpacked = unpacked.display().to_string();
         assert_refused(names(&unpacked, None), &["docker-archive:", &unpacked]);
