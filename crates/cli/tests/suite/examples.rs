@@ -32,7 +32,6 @@ const VOLUMES: [(&str, &[&str]); 19] = [
     ("deleted", &["disk.img"]),
     ("salvage", &["disk.img"]),
     ("get", &["root.img"]),
-    ("rm", &["disk.img"]),
     ("mount", &["root.img", "disk.img"]),
     ("serve", &["root.img", "disk.img"]),
     ("unmount", &["root.img"]),

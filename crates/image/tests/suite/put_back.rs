@@ -11,7 +11,7 @@ use undercroft_image::{PutBack, PutBackSummary};
 use undercroft_judges::mount::Access;
 use undercroft_judges::random::Random;
 use undercroft_judges::{LoopMount, kernel, rounds};
-use undercroft_recover::{Contents, Disk, Removed, FoundFile, State};
+use undercroft_recover::{Contents, Disk, FoundFile, Removed, State};
 use undercroft_testkit::xfs::judged;
 use undercroft_xfs::Volume;
 use undercroft_xfs::format::{FileType, Timestamp};
