@@ -45,13 +45,12 @@ impl Progress {
 
     /// Shows how much of the bytes there are is done.
     pub(crate) fn show_bytes(&self, done: u64, total: u64) {
+        const BAR: &str = "{wide_bar} {bytes} of {total_bytes}, {eta} left";
         let Self(bar) = self;
-        if bar.length().is_none() {
-            if let Ok(style) =
-                ProgressStyle::with_template("{wide_bar} {bytes} of {total_bytes}, {eta} left")
-            {
-                bar.set_style(style);
-            }
+        if bar.length().is_none()
+            && let Ok(style) = ProgressStyle::with_template(BAR)
+        {
+            bar.set_style(style);
         }
         // A step of several has a length of its own.
         if bar.length() != Some(total) {
