@@ -46,7 +46,7 @@ pub fn trim(
     let bytes = extents.iter().map(|(_, sectors)| sectors * SECTOR_SIZE).sum();
     let mut done = 0;
     let discards = Batch::new();
-    let plug = Plug::new(&**device);
+    let plug = Plug::new(device);
     for (start, sectors) in &extents {
         let (mut at, mut left) = (*start, *sectors);
         while left > 0 {

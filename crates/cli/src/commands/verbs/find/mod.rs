@@ -23,9 +23,9 @@ use undercroft_fs::Metadata;
 /// Paths come first, then what the files are to be, as find(1) has it; with more than one, a file is to
 /// be all of it. * ? and [ ] stand for parts of names; a shell wants them quoted.
 ///
-/// Tests: -name GLOB, -iname GLOB, -path GLOB, -type f|d|l|b|c|p|s, -size [+-]N[ckMG], -empty,
+/// Tests: -name GLOB, -iname GLOB, -path GLOB, -type f|d|l|b|c|p|s, -size `[+-]N[ckMG]`, -empty,
 /// -newer PATH, -newermt TIME, -user NAME|UID, -group NAME|GID, -perm [-/]MODE, -xattr GLOB,
-/// -links [+-]N, -inum [+-]N. + is more than, - less than. Together: ! not, -a and, -o or, ( ).
+/// -links `[+-]N`, -inum `[+-]N`. + is more than, - less than. Together: ! not, -a and, -o or, ( ).
 /// Further words: -maxdepth N, -mindepth N, -print0, -print.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
