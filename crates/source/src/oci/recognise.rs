@@ -11,7 +11,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Component, Path};
 use std::sync::Arc;
 
 /// Most files whose names `manifest.json` must tell.
@@ -93,10 +93,12 @@ pub(crate) fn is_unpacked_archive(path: &Path) -> bool {
 /// Whether a directory has no names but those that an image with these files has.
 fn has_no_other_names(path: &Path, files: &[String]) -> bool {
     let is_known = |name: &OsStr| {
-        let mut tops = files.iter().filter_map(|file| Path::new(file).iter().next());
+        let mut tops = files.iter().filter_map(|file| {
+            Path::new(file).components().find(|part| matches!(part, Component::Normal(_)))
+        });
         is_digest(name.as_bytes())
             || KNOWN.iter().any(|known| name == *known)
-            || tops.any(|top| top == name)
+            || tops.any(|top| top.as_os_str() == name)
     };
     let Ok(mut entries) = std::fs::read_dir(path) else { return false };
     entries.all(|entry| entry.is_ok_and(|entry| is_known(&entry.file_name())))
