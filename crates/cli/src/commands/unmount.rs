@@ -42,8 +42,8 @@ const SILENCE: Duration = Duration::from_secs(1);
 
 pub(super) fn run(args: &Args, _: &mut dyn Write) -> Result<Outcome> {
     let place = args.place.canonicalize().with_context(|| no_mount(&args.place))?;
-    let directory = if place.is_dir() { Some(place) } else { place_of(&place) };
-    let directory = directory.with_context(|| no_mount(&args.place))?;
+    // The server of a mount may have gone: what is at its directory cannot be asked then.
+    let directory = place_of(&place).unwrap_or(place);
     let point = MountPoint::at(&directory).with_context(|| no_mount(&args.place))?;
     let Some(unmounting) = Unmounting::of(point)? else { return Ok(Outcome::Done) };
     unmounting.detach(if args.lazy { InUse::Detach } else { InUse::Refuse })?;

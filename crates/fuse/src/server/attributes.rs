@@ -2,6 +2,7 @@
 
 use super::{Caller, Server};
 use crate::failure::Failure;
+use rustix::io::Errno;
 use undercroft_fs::{Change, InodeNumber, Metadata, SetTime, Timestamp};
 
 const SET_USER: u16 = 0o4000;
@@ -44,8 +45,13 @@ impl Server {
         let mut set = *set;
         if set.is_idle() && set.changed.is_some() {
             // The kernel's write-back says both times. This is a change of the owner to no other, by which a
-            // file loses what it loses by any.
-            set.uid = Some(self.fs.nodes().stat(number)?.uid);
+            // file loses what it loses by any. The kernel has not asked for the right to that.
+            let metadata = self.fs.nodes().stat(number)?;
+            let is_allowed = caller.uid == 0 || caller.uid == metadata.uid;
+            if !is_allowed && loses_set_id(&metadata, caller) {
+                return Err(Errno::PERM.into());
+            }
+            set.uid = Some(metadata.uid);
         }
         let Attributes { mode, uid, gid, size, accessed, modified, changed } = set;
         let change =
@@ -91,4 +97,13 @@ impl Server {
         let is_stranger = !writer.keeps_set_id && !writer.is_in_group;
         Ok(is_stranger.then_some(metadata.mode & !(SET_USER | SET_GROUP)))
     }
+}
+
+/// Whether a file loses a set-id bit when this caller changes its owner to no other.
+fn loses_set_id(metadata: &Metadata, caller: Caller) -> bool {
+    let writer = caller.writer(metadata.gid);
+    let is_program = metadata.mode & GROUP_EXECUTE != 0;
+    let group = is_program || (!writer.keeps_set_id && !writer.is_in_group);
+    metadata.is_file()
+        && (metadata.mode & SET_USER != 0 || (metadata.mode & SET_GROUP != 0 && group))
 }

@@ -37,6 +37,7 @@ pub(super) fn give(inodes: &mut Inodes, root: InodeNumber) {
     places.known.insert(root, Path { names: Vec::new(), is_complete: true });
     for file in &mut inodes.files {
         file.paths = file.names.iter().map(|name| places.path(name)).collect();
+        file.paths.sort_unstable();
         let is_nameless = file.paths.is_empty();
         if is_nameless && file.kind == Some(FileType::Directory) {
             file.paths.push(unknown(file.id.number));

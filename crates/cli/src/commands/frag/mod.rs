@@ -20,7 +20,7 @@ use undercroft_xfs::frag::{self, Bucket, Layout, Selection};
 /// Distances and lengths are in blocks. The last line of the distances is the size of an allocation
 /// group: extents in another group.
 ///
-/// For example: undercroft frag root.img /etc
+/// For example: undercroft frag root.img
 #[derive(clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]

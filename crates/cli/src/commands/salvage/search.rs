@@ -3,7 +3,7 @@
 use super::report::Volume as Line;
 use crate::image::ImageArgs;
 use crate::progress::Progress;
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
@@ -33,13 +33,13 @@ pub(super) fn search(image: &ImageArgs, uuid: Option<Uuid>) -> Result<Found> {
     let ranges = ranges.unwrap_or_else(|| all.collect());
     let device = replayed.unwrap_or(device);
     let scan = scanned(&device, &ranges);
-    let traces = choose(&scan, uuid).map_err(|error| image.explain(error))?;
+    let traces = choose(&scan, uuid).with_context(|| format!("cannot salvage {}", image.name()))?;
     let bar = Progress::new();
     let found = Salvaged::find(&device, &scan, traces, &mut |_, done, all| {
         bar.show_bytes(done, all);
     });
     drop(bar);
-    let (disk, salvaged) = found.map_err(|error| image.explain(error.into()))?;
+    let (disk, salvaged) = found.with_context(|| format!("cannot salvage {}", image.name()))?;
     Ok(Found { disk, salvaged, volumes: scan.volumes })
 }
 

@@ -61,6 +61,11 @@ fn cases() -> Vec<Case> {
     for actor in &ACTORS {
         for operation in OPERATIONS {
             for gift in GIFTS {
+                // FUSE takes the capability away by a request of its own, before it asks for the right.
+                let is_taken_first = operation.name == "chown of nothing" && gift.0 == "all";
+                if is_taken_first && actor.name.starts_with("another user") {
+                    continue;
+                }
                 let file = format!("{}", cases.len());
                 cases.push(Case { actor, operation, gift, file });
             }
