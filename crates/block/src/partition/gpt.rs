@@ -3,8 +3,8 @@
 
 use super::entry::Partition;
 use super::error::PartitionError;
+use super::guid::Guid;
 use super::kind::PartitionKind;
-use super::new_gpt::{GPT_NAME_MAX, Guid};
 use crate::device::BlockDevice;
 use crate::plug::{flush, read_exact_at, write_all_at};
 use crate::units::{SECTOR_SIZE, Sector};
@@ -13,6 +13,8 @@ pub(super) const MAGIC: &[u8; 8] = b"EFI PART";
 pub(super) const HEADER_MIN: usize = 92;
 const HEADER_CRC: usize = 16;
 pub(super) const ENTRY_MIN: u32 = 128;
+/// Characters of a partition's name, in UTF-16.
+pub const GPT_NAME_MAX: usize = 36;
 const ENTRY_MAX: u32 = 4096;
 /// Largest table read: eight times what tools write by default fits.
 const TABLE_MAX: u64 = 1 << 20;

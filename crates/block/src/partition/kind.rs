@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::new_gpt::Guid;
+use super::guid::Guid;
 
 /// What a partition is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

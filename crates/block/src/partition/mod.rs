@@ -7,6 +7,7 @@
 mod entry;
 mod error;
 mod gpt;
+mod guid;
 mod kind;
 mod mbr;
 mod new_gpt;
@@ -19,8 +20,10 @@ use crate::stack::window::Window;
 
 pub use entry::Partition;
 pub use error::PartitionError;
+pub use gpt::GPT_NAME_MAX;
+pub use guid::Guid;
 pub use kind::PartitionKind;
-pub use new_gpt::{GPT_ENTRIES, GPT_NAME_MAX, Guid, NewGpt, NewPartition, gpt_bytes};
+pub use new_gpt::{GPT_ENTRIES, NewGpt, NewPartition, gpt_bytes};
 pub use shorten::Shortening;
 
 /// How a table is written.

@@ -1,9 +1,8 @@
 //! A new GUID partition table, as the UEFI specification has it, written with both copies and a
 //! protective master boot record.
 
-use std::fmt;
-
-use super::gpt::{ENTRY_MIN, HEADER_MIN, MAGIC, put_checksums};
+use super::gpt::{ENTRY_MIN, GPT_NAME_MAX, HEADER_MIN, MAGIC, put_checksums};
+use super::guid::Guid;
 use crate::bio::BlockError;
 use crate::device::BlockDevice;
 use crate::plug::{flush, write_all_at};
@@ -15,22 +14,6 @@ pub const GPT_ENTRIES: usize = 128;
 const TABLE_BYTES: u64 = GPT_ENTRIES as u64 * ENTRY_MIN as u64;
 /// Revision 1.0 of the header.
 const REVISION: u32 = 0x0001_0000;
-/// Characters of a partition's name, in UTF-16.
-pub const GPT_NAME_MAX: usize = 36;
-
-/// An identifier as a table holds it: the first three fields of its text form are little-endian.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Guid(pub [u8; 16]);
-
-impl fmt::Display for Guid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for place in [3, 2, 1, 0, 5, 4, 7, 6].into_iter().chain(8..16) {
-            let dash = if matches!(place, 5 | 7 | 8 | 10) { "-" } else { "" };
-            write!(f, "{dash}{:02x}", self.0[place])?;
-        }
-        Ok(())
-    }
-}
 
 /// One partition of a new table.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,16 +3,14 @@
 //! It holds no copies. Buffers stay as they are in memory, and items are made from them once, when
 //! the checkpoint is closed; until it is durable they are not written in their places.
 
+use super::buffer_key::BufferKey;
 use super::items::{self, Removal};
 use crate::cache::{BufferRef, Cache, Content};
 use crate::format::{BufferKind, InodeCreateItem, IntentDone, OperationHeader};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use undercroft_block::{Batch, Sector};
-
-/// First sector and length in sectors of a metadata buffer: its name in the journal.
-pub(crate) type BufferKey = (Sector, u32);
+use undercroft_block::Batch;
 
 /// The content of a transaction for the journal besides its buffers.
 #[derive(Debug, Default)]

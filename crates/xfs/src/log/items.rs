@@ -2,7 +2,7 @@
 //!
 //! Inodes are never logged as parts of their cluster: each goes as core and forks.
 
-use super::checkpoint::BufferKey;
+use super::buffer_key::BufferKey;
 use super::records::RecordStream;
 use crate::bytes::{CHANGE_UNIT, Changes, be16, be32, be64, put_be64};
 use crate::cache::{BufferAddress, Content};

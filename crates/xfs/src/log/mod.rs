@@ -14,6 +14,7 @@
 mod answer;
 mod answers;
 mod area;
+mod buffer_key;
 mod checkpoint;
 mod dirty;
 mod ends;

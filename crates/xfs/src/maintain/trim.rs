@@ -3,8 +3,10 @@
 //! Only what is free for good is given back: the journal is replayed and ended first, so no crash can
 //! bring back a file whose blocks are gone.
 
+use crate::btree::Bnobt;
 use crate::error::Error;
-use crate::frag::for_each_free;
+use crate::group_tree;
+use crate::units::AgNumber;
 use crate::volume::{LiveOptions, Volume};
 use std::sync::Arc;
 use undercroft_block::{Batch, Bio, BlockDevice, Plug, Reserved, SECTOR_SIZE, flush};
@@ -38,11 +40,15 @@ pub fn trim(
     Volume::open_reserved(device.clone(), &LiveOptions::default())?.close()?;
     let volume = Volume::open(Arc::clone(device))?;
     let mut extents = Vec::new();
-    for_each_free(&volume, |start, sectors| {
-        if sectors * SECTOR_SIZE >= minimum {
-            extents.push((start, sectors));
-        }
-    })?;
+    let geometry = volume.geometry();
+    for ag in (0..geometry.ag_count).map(AgNumber) {
+        group_tree::free_extents::<Bnobt>(&volume, ag, |extent| {
+            let sectors = u64::from(extent.len) * u64::from(geometry.sectors_per_block());
+            if sectors * SECTOR_SIZE >= minimum {
+                extents.push((geometry.ag_sector(ag, extent.start), sectors));
+            }
+        })?;
+    }
     let bytes = extents.iter().map(|(_, sectors)| sectors * SECTOR_SIZE).sum();
     let mut done = 0;
     let discards = Batch::new();

@@ -1,16 +1,8 @@
 //! What a file is to be: tests, joined.
 
+use super::candidate::Candidate;
 use super::test::Test;
-use crate::session::Session;
 use anyhow::Result;
-use undercroft_fs::Metadata;
-
-/// A file that may be what is looked for.
-pub(super) struct Candidate<'c> {
-    pub(super) path: &'c [u8],
-    pub(super) metadata: &'c Metadata,
-    pub(super) session: &'c Session<'c>,
-}
 
 /// Tests, joined.
 pub(super) enum Expression {

@@ -1,5 +1,6 @@
 //! `undercroft find`.
 
+mod candidate;
 mod expression;
 mod parse;
 mod test;
@@ -10,7 +11,7 @@ use crate::report::{self, Outcome};
 use crate::session::Session;
 use crate::text;
 use anyhow::Result;
-use expression::Candidate;
+use candidate::Candidate;
 use parse::Query;
 use serde::Serialize;
 use std::ffi::{OsStr, OsString};

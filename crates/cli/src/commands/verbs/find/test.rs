@@ -1,6 +1,6 @@
 //! One test of a file.
 
-use super::expression::Candidate;
+use super::candidate::Candidate;
 use anyhow::Result;
 use globset::GlobMatcher;
 use std::ffi::OsStr;
