@@ -337,10 +337,7 @@ impl ImageArgs {
     /// The byte of the image with which the device begins that was opened.
     pub(crate) fn first_byte(&self) -> u64 {
         let Some(Some(partition)) = self.chosen.get() else {
-            return match self.part() {
-                Part::Offset(offset) => offset,
-                Part::Found | Part::Whole | Part::Partition(_) => 0,
-            };
+            return if let Part::Offset(offset) = self.part() { offset } else { 0 };
         };
         // What was opened is on the disk.
         partition.start.to_bytes().unwrap_or(u64::MAX)

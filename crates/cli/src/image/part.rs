@@ -14,7 +14,8 @@ pub(crate) enum Part {
     /// All of the image, or of a disk with partitions the only one that has a volume.
     #[default]
     Found,
-    /// All of the image.
+    /// All of the image, as a server of devices takes it.
+    #[cfg(feature = "network")]
     Whole,
     /// Everything from this byte.
     Offset(u64),
@@ -71,6 +72,7 @@ pub(super) fn open(
     part: &Part,
 ) -> Result<(Arc<dyn BlockDevice>, Option<Partition>)> {
     match part {
+        #[cfg(feature = "network")]
         Part::Whole => Ok((disk, None)),
         Part::Found => match only_volume(&disk)? {
             Some(partition) => Ok((Arc::new(partition.open(&disk)?), Some(partition))),
