@@ -21,11 +21,6 @@ pub(super) fn is_container(found: &Foreign) -> bool {
     found.kind == ForeignKind::Container
 }
 
-/// The label of what is in a partition.
-pub(super) fn label(disk: &Arc<dyn BlockDevice>, partition: &Partition) -> Option<Vec<u8>> {
-    of(&partition.open(disk).ok()?)?.label
-}
-
 fn head(device: &dyn BlockDevice, most: u64) -> Result<Vec<u8>, BlockError> {
     let bytes = device.capacity().to_bytes().unwrap_or(u64::MAX).min(most);
     if bytes == 0 {
@@ -35,24 +30,40 @@ fn head(device: &dyn BlockDevice, most: u64) -> Result<Vec<u8>, BlockError> {
     Ok(read_buffer(device, Sector::ZERO, bytes as usize)?.to_vec())
 }
 
-/// The partitions of a disk: number, what each is for, name, length, contents.
-pub(super) fn list(disk: &Arc<dyn BlockDevice>, table: &PartitionTable) -> String {
-    let describe = |partition: &Partition| {
+/// A partition, and what it holds, if that is known.
+pub(super) struct Held<'t> {
+    partition: &'t Partition,
+    contents: Option<Foreign>,
+    is_on_disk: bool,
+}
+
+/// The partitions of a disk, with what they hold.
+pub(super) fn held<'t>(disk: &Arc<dyn BlockDevice>, table: &'t PartitionTable) -> Vec<Held<'t>> {
+    let look = |partition: &'t Partition| {
+        let device = partition.open(disk).ok();
+        let contents = device.as_ref().and_then(|device| of(device));
+        Held { partition, contents, is_on_disk: device.is_some() }
+    };
+    table.partitions.iter().map(look).collect()
+}
+
+/// Partitions in words: number, what each is for, name, length, contents.
+pub(super) fn list(partitions: &[Held<'_>]) -> String {
+    let describe = |Held { partition, contents, is_on_disk }: &Held<'_>| {
         let Partition { number, kind, name, length, .. } = partition;
         let bytes = text::bytes(length.to_bytes().unwrap_or(u64::MAX));
         let named = match name.as_str() {
             "" => String::new(),
             name => format!(" \"{}\"", name.escape_debug()),
         };
-        let contents = match partition.open(disk) {
-            Ok(device) => {
-                of(&device).map_or_else(|| "unknown".to_owned(), |found| found.to_string())
-            }
-            Err(_) => "behind the end of the disk".to_owned(),
+        let contents = match contents {
+            Some(found) => found.to_string(),
+            None if *is_on_disk => "unknown".to_owned(),
+            None => "behind the end of the disk".to_owned(),
         };
         format!("{number} ({kind}{named}, {bytes}): {contents}")
     };
-    table.partitions.iter().map(describe).collect::<Vec<_>>().join("; ")
+    partitions.iter().map(describe).collect::<Vec<_>>().join("; ")
 }
 
 /// Why there is no volume on a device, and the way on; `None` if it begins as a volume does.
@@ -60,24 +71,27 @@ pub(super) fn refusal(device: &Arc<dyn BlockDevice>) -> Option<String> {
     if device.capacity() == Sector::ZERO {
         return None;
     }
-    let found = of(&**device);
-    match &found {
+    let head = head(device.as_ref(), FOREIGN_HEAD as u64).unwrap_or_default();
+    match recognise(&head) {
         Some(found) if found.kind == ForeignKind::Volume => return None,
-        Some(found) if found.kind != ForeignKind::Table => return Some(unusable(found)),
+        Some(found) if found.kind != ForeignKind::Table => return Some(unusable(&found)),
         _ => {}
     }
     if let Ok(table) = PartitionTable::read(&**device)
         && !table.partitions.is_empty()
     {
-        let volumes = table.partitions.iter().filter_map(|partition| partition.open(device).ok());
-        let how = match volumes.filter(|device| is_volume(device).unwrap_or(false)).count() {
-            0 => "none of them with XFS",
-            _ => "choose one with --partition, by number, name or label",
+        let partitions = held(device, &table);
+        let is_volume = |held: &Held<'_>| {
+            held.contents.as_ref().is_some_and(|found| found.kind == ForeignKind::Volume)
         };
-        return Some(format!("it is a disk with partitions, {how}: {}", list(device, &table)));
+        let how = if partitions.iter().any(is_volume) {
+            "choose one with --partition, by number, name or label"
+        } else {
+            "none of them with XFS"
+        };
+        return Some(format!("it is a disk with partitions, {how}: {}", list(&partitions)));
     }
-    let is_empty = head(device.as_ref(), FOREIGN_HEAD as u64)
-        .is_ok_and(|head| head.iter().all(|byte| *byte == 0));
+    let is_empty = !head.is_empty() && head.iter().all(|byte| *byte == 0);
     let what = if is_empty { "begins with zeroes" } else { "begins with nothing that is known" };
     Some(format!(
         "it {what}, and not with an XFS volume; --offset says where one starts that starts later"

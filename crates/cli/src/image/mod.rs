@@ -237,6 +237,22 @@ impl ImageArgs {
         !self.no_replay
     }
 
+    /// The device of a volume with its journal replayed in memory; `None` if there is nothing to replay, or
+    /// it is not to be replayed.
+    ///
+    /// # Errors
+    /// No volume can be opened there.
+    pub(crate) fn replayed(
+        &self,
+        device: &Arc<dyn BlockDevice>,
+    ) -> Result<Option<Arc<dyn BlockDevice>>, VolumeError> {
+        if self.no_replay {
+            return Ok(None);
+        }
+        let volume = Volume::open(Arc::clone(device))?;
+        Ok(volume.recovery().map(|_| Arc::clone(volume.device())))
+    }
+
     fn open_device(
         &self,
         read_only: bool,

@@ -124,15 +124,15 @@ fn choose(disk: &Arc<dyn BlockDevice>, choice: &PartitionChoice) -> Result<Parti
             None => return Err(error.into()),
         },
     };
+    let label = |partition: &Partition| contents::of(&partition.open(disk).ok()?)?.label;
     let named = |partition: &&Partition| match choice {
         PartitionChoice::Number(number) => partition.number == *number,
         PartitionChoice::Name(name) => {
-            partition.name == *name
-                || contents::label(disk, partition).is_some_and(|label| label == name.as_bytes())
+            partition.name == *name || label(partition).is_some_and(|is| is == name.as_bytes())
         }
     };
     let mut found = table.partitions.iter().filter(named);
-    let list = || contents::list(disk, &table);
+    let list = || contents::list(&contents::held(disk, &table));
     let first =
         found.next().with_context(|| format!("there is no partition {choice}: {}", list()))?;
     if found.next().is_some() {

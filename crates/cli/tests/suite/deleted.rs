@@ -9,24 +9,15 @@ use serde_json::Value;
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, kernel};
 
+use crate::ann;
 use crate::run::{fails, program, succeeds};
 
 /// A volume from which `home/ann` was removed.
 fn volume(home: &Path) -> String {
-    let image = home.join("image");
-    Xfsprogs::newest().unwrap().mkfs(&image, 320 << 20, &[]).unwrap();
-    let mount = LoopMount::new(&image, Access::ReadWrite, &[]).unwrap();
-    let ann = mount.join("home/ann");
-    fs::create_dir_all(ann.join("deep")).unwrap();
-    fs::write(ann.join("letter.txt"), "dear Bob\n").unwrap();
-    fs::hard_link(ann.join("letter.txt"), ann.join("deep/copy.txt")).unwrap();
-    fs::write(ann.join("picture.jpg"), vec![7; 100_000]).unwrap();
-    std::os::unix::fs::symlink("letter.txt", ann.join("link")).unwrap();
-    std::os::unix::fs::chown(ann.join("picture.jpg"), Some(1000), Some(1001)).unwrap();
-    let name = ann.join("letter.txt");
-    rustix::fs::setxattr(&name, "user.color", b"red", rustix::fs::XattrFlags::empty()).unwrap();
-    fs::write(mount.join("stays"), "here").unwrap();
-    mount.unmount().unwrap();
+    let image = ann::volume(home, |ann, root| {
+        ann::set_attribute(&ann.join("letter.txt"), "user.color", b"red");
+        fs::write(root.join("stays"), "here").unwrap();
+    });
     let mount = LoopMount::new(&image, Access::ReadWrite, &[]).unwrap();
     fs::remove_dir_all(mount.join("home/ann")).unwrap();
     mount.unmount().unwrap();

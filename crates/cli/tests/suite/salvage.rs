@@ -9,27 +9,21 @@ use serde_json::Value;
 use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, kernel};
 
+use crate::ann;
 use crate::run::{fails, program, succeeds};
+
+/// Attributes, with the lengths of their values.
+const ATTRIBUTES: [(&str, usize); 3] =
+    [("user.color", 3), ("user.many", 3_000), ("user.more", 60_000)];
 
 /// A volume with some files of all kinds.
 fn volume(home: &Path) -> String {
-    let image = home.join("image");
-    Xfsprogs::newest().unwrap().mkfs(&image, 320 << 20, &[]).unwrap();
-    let mount = LoopMount::new(&image, Access::ReadWrite, &[]).unwrap();
-    let ann = mount.join("home/ann");
-    fs::create_dir_all(ann.join("deep")).unwrap();
-    fs::write(ann.join("letter.txt"), "dear Bob\n").unwrap();
-    fs::hard_link(ann.join("letter.txt"), ann.join("deep/copy.txt")).unwrap();
-    fs::write(ann.join("picture.jpg"), vec![7; 100_000]).unwrap();
-    std::os::unix::fs::symlink("letter.txt", ann.join("link")).unwrap();
-    std::os::unix::fs::symlink("far/".repeat(200), ann.join("long-link")).unwrap();
-    std::os::unix::fs::chown(ann.join("picture.jpg"), Some(1000), Some(1001)).unwrap();
-    for (name, len) in [("user.color", 3), ("user.many", 3_000), ("user.more", 60_000)] {
-        let value = vec![b'x'; len];
-        let flags = rustix::fs::XattrFlags::empty();
-        rustix::fs::setxattr(ann.join("picture.jpg"), name, &value, flags).unwrap();
-    }
-    mount.unmount().unwrap();
+    let image = ann::volume(home, |ann, _| {
+        std::os::unix::fs::symlink("far/".repeat(200), ann.join("long-link")).unwrap();
+        for (name, len) in ATTRIBUTES {
+            ann::set_attribute(&ann.join("picture.jpg"), name, &vec![b'x'; len]);
+        }
+    });
     image.display().to_string()
 }
 
@@ -49,7 +43,7 @@ fn expect_all(at: &Path) {
     assert_eq!((about.uid(), about.gid()), (1000, 1001));
     assert_eq!(fs::read_link(ann.join("link")).unwrap(), Path::new("letter.txt"));
     assert_eq!(fs::read_link(ann.join("long-link")).unwrap(), Path::new(&"far/".repeat(200)));
-    for (name, len) in [("user.color", 3), ("user.many", 3_000), ("user.more", 60_000)] {
+    for (name, len) in ATTRIBUTES {
         let mut value = vec![0; 1 << 16];
         let found = rustix::fs::getxattr(ann.join("picture.jpg"), name, &mut value[..]).unwrap();
         assert!(found == len && value[..len].iter().all(|byte| *byte == b'x'), "{name}");

@@ -7,7 +7,6 @@ use anyhow::Result;
 use std::sync::Arc;
 use undercroft_block::BlockDevice;
 use undercroft_recover::{Disk, Removed, Step};
-use undercroft_xfs::Volume;
 
 /// The volume, and what was found on it.
 pub(crate) struct Found {
@@ -18,7 +17,13 @@ pub(crate) struct Found {
 /// Looks for removed files. A journal that was not replayed is, in memory.
 pub(crate) fn search(image: &ImageArgs) -> Result<Found> {
     let device = image.device()?;
-    let present = if image.may_replay() { replayed(image, &device) } else { Arc::clone(&device) };
+    let replayed = image.replayed(&device).unwrap_or_else(|error| {
+        // What can be found without an open volume is found.
+        let name = image.name();
+        report::note(format_args!("{name}: {error}; it is looked through as it is"));
+        None
+    });
+    let present = replayed.unwrap_or_else(|| Arc::clone(&device));
     look(image, device, present)
 }
 
@@ -45,16 +50,4 @@ pub(crate) fn look(
         }
     }
     Ok(Found { disk, removed: Arc::new(removed) })
-}
-
-/// The device with its journal replayed in memory. What can be found without an open volume is found.
-fn replayed(image: &ImageArgs, device: &Arc<dyn BlockDevice>) -> Arc<dyn BlockDevice> {
-    match Volume::open(Arc::clone(device)) {
-        Ok(volume) => Arc::clone(volume.device()),
-        Err(error) => {
-            let name = image.name();
-            report::note(format_args!("{name}: {error}; it is looked through as it is"));
-            Arc::clone(device)
-        }
-    }
 }

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use undercroft_block::BlockDevice;
 use undercroft_recover::{Disk, Salvaged, Scan, Step, Traces};
 use undercroft_source::data_ranges;
-use undercroft_xfs::Volume;
 use uuid::Uuid;
 
 /// The volume, what was found of it, and all volumes with traces.
@@ -23,7 +22,8 @@ pub(super) struct Found {
 /// Scans the image. Where a volume can still be opened, its journal is replayed in memory before.
 pub(super) fn search(image: &ImageArgs, uuid: Option<Uuid>) -> Result<Found> {
     let device = image.device()?;
-    let replayed = if image.may_replay() { replayed(&device) } else { None };
+    // A volume that cannot be opened is looked through as it is.
+    let replayed = image.replayed(&device).ok().flatten();
     let ranges = match &replayed {
         // The journal may have written into holes.
         Some(_) => None,
@@ -46,13 +46,6 @@ pub(super) fn search(image: &ImageArgs, uuid: Option<Uuid>) -> Result<Found> {
 fn scanned(device: &Arc<dyn BlockDevice>, ranges: &[Range<u64>]) -> Scan {
     let bar = Progress::new();
     Scan::read(device, ranges, &mut |_: Step, done, all| bar.show_bytes(done, all))
-}
-
-/// The device with its journal replayed, if a volume can be opened whose journal has something.
-fn replayed(device: &Arc<dyn BlockDevice>) -> Option<Arc<dyn BlockDevice>> {
-    let volume = Volume::open(Arc::clone(device)).ok()?;
-    volume.recovery()?;
-    Some(Arc::clone(volume.device()))
 }
 
 /// The sectors of an image file that are no holes.
