@@ -3,7 +3,7 @@
 use crate::description::{DescriptionOptions, DescriptionSource, DescriptionSpec};
 use crate::directory::DirectorySource;
 use crate::error::SourceError;
-use crate::oci::{self, ImageOptions, ImageReport, ImageSource, ImageSpec, PlainStream};
+use crate::oci::{self, Form, ImageOptions, ImageReport, ImageSource, ImageSpec, PlainStream};
 use crate::options::Options;
 use crate::rules::{RuledSource, Rules};
 use crate::sorted::SortedArchive;
@@ -141,14 +141,16 @@ impl Opened {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The directory is an image in a form that is not read.
+    /// The directory, or the archive of one, is an image in a form that is not read.
     #[error(
-        "{} is a container image as skopeo keeps it in dir:, which is not read; make a layout of it (skopeo copy dir:DIR oci:LAYOUT), or take its files as they are with dir:{}",
+        "{} is a container image as skopeo keeps it in dir:, which is not read; make a layout of it (skopeo copy dir:DIR oci:LAYOUT), or take its files as they are with {way}:{}",
         path.display(), path.display()
     )]
-    SkopeoDirectory {
-        /// The directory.
+    SkopeoCopy {
+        /// The directory or archive.
         path: PathBuf,
+        /// How its files are named as a source.
+        way: &'static str,
     },
     /// The directory is an image in a form that is read as an archive alone.
     #[error(
@@ -233,11 +235,16 @@ fn open_path(path: &Path, options: &SourceOptions) -> Result<Opened, SourceError
     if !path.exists() && ELSEWHERE.iter().any(|prefix| name.starts_with(prefix.as_bytes())) {
         return Err(OpenError::Elsewhere(path.display().to_string()).into());
     }
-    if oci::is_copy_of_skopeo(path) {
-        return Err(OpenError::SkopeoDirectory { path: path.into() }.into());
-    }
-    if let Some(found) = oci::recognise(path)? {
-        return Ok(Opened::image(ImageSource::recognised(&found, image, reading)?));
+    match oci::recognise(path)? {
+        Some(Form::Image { format, otherwise }) => {
+            let found = ImageSource::recognised(path, (format, otherwise), image, reading)?;
+            return Ok(Opened::image(found));
+        }
+        Some(Form::SkopeoCopy) => {
+            let way = if path.is_dir() { "dir" } else { "tar" };
+            return Err(OpenError::SkopeoCopy { path: path.into(), way }.into());
+        }
+        None => {}
     }
     if oci::is_unpacked_archive(path) {
         return Err(OpenError::UnpackedArchive { path: path.into() }.into());

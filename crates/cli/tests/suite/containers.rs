@@ -124,7 +124,13 @@ fn a_layer_is_put_on_a_volume() {
     shell(home.path(), "rm up/.wh.file; touch up/.wh.; tar -cf bad.tar -C up .");
     let said = fails(1, ["build", &path("bad.tar"), "--on", &image]);
     assert!(said.contains("whiteout"), "{said}");
+    // Neither does a whole image, but when its files are meant.
+    let saved = path("saved.tar");
+    let said = fails(1, ["build", &saved, "--on", &image]);
+    assert!(said.contains("archive of one layer is wanted"), "{said}");
     assert!(fs::read(&image).unwrap() == before);
+    succeeds(["build", &format!("tar:{saved}"), "--on", &image]);
+    assert!(succeeds(["ls", &image]).contains("manifest.json"));
     fails(2, ["build", &layer, "--on", &image, "--size", "1G"]);
     fails(2, ["build", &layer, "--on", &image, "--label", "x"]);
     fails(2, ["build", &layer]);

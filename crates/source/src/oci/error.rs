@@ -78,6 +78,11 @@ pub enum ImageProblem {
         "this stream is a container image, whose form is known at its end; say before that it is one (docker-archive:- or oci-archive:- on standard input), or take its files as they are (tar:/dev/stdin)"
     )]
     InStream,
+    /// A whole image where one of its layers is wanted.
+    #[error(
+        "this is a container image, where the archive of one layer is wanted: name one of those in it, or take its files as they are (tar:FILE)"
+    )]
+    NotALayer,
     /// A part is not there.
     #[error("{role}, {name}, is missing; copy the image again, with all of its blobs")]
     Missing {

@@ -1,8 +1,9 @@
 //! One layer by itself, to be put on a tree that is elsewhere: its marks first, then its entries in
 //! the order of the archive.
 
-use super::error::{ImageError, Role};
+use super::error::{ImageError, ImageProblem, Role};
 use super::layer::{self, Layer, LayerFault, LayerName};
+use super::recognise;
 use crate::entry::{Device, Entry, EntryPath, Kind};
 use crate::sorted::{Body, Child, NodeId, ROOT, Tree};
 use crate::tar::TarSource;
@@ -33,6 +34,8 @@ pub struct LayerSource {
     tree: Tree,
     below: Vec<(NodeId, Box<[u8]>)>,
     aufs: Vec<EntryPath>,
+    /// Whether its names are those of an image.
+    is_image: bool,
 }
 
 impl LayerSource {
@@ -57,8 +60,21 @@ impl LayerSource {
                 Box::new(ImageError { image: archive.clone(), problem }).into()
             }
         })?;
+        let is_image = recognise::of_region(&region, options).is_some();
         source.set_scanned(region);
-        Ok(Self { source, tree, below, aufs })
+        Ok(Self { source, tree, below, aufs, is_image })
+    }
+
+    /// Refuses an archive that looks like a whole image: its files are hardly meant.
+    ///
+    /// # Errors
+    /// It looks like one.
+    pub fn expect_layer(&self) -> Result<(), SourceError> {
+        if !self.is_image {
+            return Ok(());
+        }
+        let image = self.source.name().to_owned();
+        Err(Box::new(ImageError { image, problem: ImageProblem::NotALayer }).into())
     }
 
     /// All that the layer hides.

@@ -29,7 +29,7 @@ pub use digest::Digest;
 pub use error::{ImageError, ImageProblem, Role};
 pub use layer_source::{LayerEntry, LayerSource, Mark};
 pub use platform::Platform;
-pub(crate) use recognise::{Recognised, is_copy_of_skopeo, is_unpacked_archive, recognise};
+pub(crate) use recognise::{Form, is_unpacked_archive, recognise};
 pub use spec::{ImageFormat, ImageOptions, ImageSpec};
 pub(crate) use stream::PlainStream;
 
@@ -41,6 +41,7 @@ use crate::{Data, Options, Source, SourceError, Warnings};
 use choose::{Blob, Chosen};
 use documents::Config;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use store::Store;
 use survey::Survey;
@@ -106,16 +107,20 @@ impl ImageSource {
         Self::new(spec, false, image, options)
     }
 
-    /// The image at a path that was recognised as one.
+    /// The image at a path that was recognised as one, in the first of these formats in which it is whole.
     pub(crate) fn recognised(
-        recognised: &Recognised,
+        path: &Path,
+        (format, otherwise): (ImageFormat, Option<ImageFormat>),
         image: &ImageOptions,
         options: &Options,
     ) -> Result<Self, SourceError> {
-        let Recognised { spec, otherwise } = recognised;
-        Self::new(spec, true, image, options).or_else(|error| match otherwise {
-            // The first form is the one that was meant.
-            Some(spec) => Self::new(spec, true, image, options).map_err(|_| error),
+        let open = |format| {
+            let spec = ImageSpec { format, path: path.into(), reference: None };
+            Self::new(&spec, true, image, options)
+        };
+        open(format).or_else(|error| match otherwise {
+            // The first format is the one that was meant.
+            Some(format) => open(format).map_err(|_| error),
             None => Err(error),
         })
     }

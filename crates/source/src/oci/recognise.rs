@@ -2,7 +2,7 @@
 
 use super::documents::{self, MAX_DOCUMENT, SavedImage};
 use super::error::Role;
-use super::spec::{ImageFormat, ImageSpec};
+use super::spec::ImageFormat;
 use crate::compression::{Compression, MAGIC_LENGTH};
 use crate::region::Region;
 use crate::tar::{Member, TarReader};
@@ -17,25 +17,36 @@ use std::sync::Arc;
 /// Most files whose names `manifest.json` must tell.
 const MAX_OTHERS: usize = 1024;
 
-/// A path that looks like an image.
-pub(crate) struct Recognised {
-    pub(crate) spec: ImageSpec,
-    /// Another form that it has, too, if the image is not whole in the first: in archives of docker 25.0.0
-    /// the layout lacks the layers.
-    pub(crate) otherwise: Option<ImageSpec>,
+/// The form of a container image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// One that is read.
+    Image {
+        format: ImageFormat,
+        /// Another one that it has, too, if the image is not whole in the first: in archives of docker 25.0.0
+        /// the layout lacks the layers.
+        otherwise: Option<ImageFormat>,
+    },
+    /// What skopeo copies to `dir:`, which is not read.
+    SkopeoCopy,
 }
 
-/// The image that a path is, if it looks like one. An archive is read as far as its names are those of
+impl Form {
+    fn of(format: ImageFormat) -> Self {
+        Self::Image { format, otherwise: None }
+    }
+}
+
+/// The form of a path that looks like an image. An archive is read as far as its names are those of
 /// an image, so any other costs a read of its first headers.
-pub(crate) fn recognise(path: &Path) -> Result<Option<Recognised>, SourceError> {
+pub(crate) fn recognise(path: &Path) -> Result<Option<Form>, SourceError> {
     let failed = |source| SourceError::Open { path: path.into(), source };
     let metadata = std::fs::metadata(path).map_err(failed)?;
-    let image = |format| ImageSpec { format, path: path.into(), reference: None };
     if metadata.is_dir() {
         let has = |name: &str| path.join(name).is_file();
         let is_layout = has("oci-layout") && has("index.json");
-        let recognised = || Recognised { spec: image(ImageFormat::Oci), otherwise: None };
-        return Ok(is_layout.then(recognised));
+        let is_copy = is_copy_of_skopeo(path).then_some(Form::SkopeoCopy);
+        return Ok(is_copy.or(is_layout.then_some(Form::of(ImageFormat::Oci))));
     }
     if !metadata.is_file() {
         return Ok(None);
@@ -53,14 +64,16 @@ pub(crate) fn recognise(path: &Path) -> Result<Option<Recognised>, SourceError> 
             Err(_) => return Ok(None),
         },
     };
-    Ok(of_archive(reader).map(|(format, otherwise)| Recognised {
-        spec: image(format),
-        otherwise: otherwise.map(image),
-    }))
+    Ok(of_archive(reader))
+}
+
+/// The form of an uncompressed archive that looks like an image.
+pub(super) fn of_region(region: &Region, options: &Options) -> Option<Form> {
+    of_archive(TarReader::headers_of("", region.clone(), options))
 }
 
 /// Whether a directory is what skopeo copies to `dir:`.
-pub(crate) fn is_copy_of_skopeo(path: &Path) -> bool {
+fn is_copy_of_skopeo(path: &Path) -> bool {
     const VERSION: &[u8] = b"Directory Transport Version:";
     let version = path.join("version");
     // A pipe must not make this wait.
@@ -113,6 +126,8 @@ pub(super) struct Names {
     has_layout: bool,
     has_index: bool,
     has_list: bool,
+    /// The file in which skopeo says what its directory is.
+    has_version: bool,
     /// A file is named by its digest.
     has_digest: bool,
     /// There are names that no image has.
@@ -130,6 +145,7 @@ impl Names {
             [b"oci-layout"] => self.has_layout = true,
             [b"index.json"] => self.has_index = true,
             [LIST] => self.has_list = true,
+            [b"version"] => self.has_version = true,
             [b"repositories"] => {}
             [b"blobs", .., name] => self.has_digest |= is_digest(name),
             [b"blobs"] => {}
@@ -155,9 +171,9 @@ impl Names {
 /// The list of images of an archive of docker.
 const LIST: &[u8] = b"manifest.json";
 
-/// The forms of an archive, if all of its names are those of an image. A fault in it is not told
+/// The form of an archive, if all of its names are those of an image. A fault in it is not told
 /// here: the archive will be read again.
-fn of_archive(mut reader: TarReader) -> Option<(ImageFormat, Option<ImageFormat>)> {
+fn of_archive(mut reader: TarReader) -> Option<Form> {
     let (mut names, mut saved) = (Names::default(), None);
     while let Some(Member { entry, .. }) = reader.next_member().ok()? {
         if !names.take(&entry) {
@@ -167,14 +183,16 @@ fn of_archive(mut reader: TarReader) -> Option<(ImageFormat, Option<ImageFormat>
             saved = Some(contents(&mut reader, &entry.kind)?);
         }
     }
+    let is_plain = names.unsure.is_empty();
+    if names.has_version {
+        return (names.are_of_image() && is_plain).then_some(Form::SkopeoCopy);
+    }
     let saved = saved.filter(|list| names_all(list, &names.unsure));
     let docker = saved.map(|_| ImageFormat::DockerArchive);
-    let is_known = docker.is_some() || names.unsure.is_empty();
-    if names.has_layout && names.has_index && is_known {
-        Some((ImageFormat::OciArchive, docker))
-    } else {
-        Some((docker?, None))
+    if names.has_layout && names.has_index && (docker.is_some() || is_plain) {
+        return Some(Form::Image { format: ImageFormat::OciArchive, otherwise: docker });
     }
+    docker.map(Form::of)
 }
 
 /// The contents of the file that came last.

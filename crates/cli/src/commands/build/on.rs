@@ -10,6 +10,7 @@ use crate::text;
 use anyhow::{Result, bail};
 use serde::Serialize;
 use std::io::Write;
+use std::path::Path;
 use std::time::Instant;
 use undercroft_block::stack::Description;
 use undercroft_image::layer::{self, LayerSummary};
@@ -28,9 +29,10 @@ struct Report {
 }
 
 pub(super) fn run(args: &Args, base: &Description, out: &mut dyn Write) -> Result<Outcome> {
-    let path = match SourceSpec::from(args.source.clone()) {
+    let spec = SourceSpec::from(args.source.clone());
+    let path = match &spec {
         SourceSpec::Path(path) | SourceSpec::Archive(path) if !path.is_dir() => path,
-        SourceSpec::StandardInput => "-".into(),
+        SourceSpec::StandardInput => Path::new("-"),
         _ => bail!("{}: --on takes the tar archive of one layer", args.source.display()),
     };
     let options = Options {
@@ -40,7 +42,10 @@ pub(super) fn run(args: &Args, base: &Description, out: &mut dyn Write) -> Resul
     };
     let start = Instant::now();
     // Before the volume is opened, whose journal is replayed then: a bad layer changes nothing.
-    let mut layer = LayerSource::open(&path, &options)?;
+    let mut layer = LayerSource::open(path, &options)?;
+    if !matches!(spec, SourceSpec::Archive(_)) {
+        layer.expect_layer()?;
+    }
     let image = ImageArgs::part_of(base.clone(), Part::Found);
     let edit = image.open_for_change()?;
     let session = Session::new(edit.volume())?;
