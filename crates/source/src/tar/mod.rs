@@ -17,7 +17,7 @@ mod kept;
 mod path;
 mod pax;
 mod reader;
-mod seen;
+mod seen_paths;
 mod sparse;
 mod spool;
 

@@ -31,7 +31,7 @@ use super::header::{BLOCK, Header, continue_gnu_sparse};
 use super::input::{Headers, Input, Stream};
 use super::path::clean;
 use super::pax::Extensions;
-use super::seen::{Admitted, Seen, SeenPaths};
+use super::seen_paths::{Admitted, Seen, SeenPaths};
 use super::sparse::{self, MapText};
 use crate::entry::{MAX_DATA_RANGES, MAX_FILE_SIZE, MAX_SYMLINK_TARGET};
 use crate::foreign::{Foreign, ForeignKind, HEAD, recognise};
