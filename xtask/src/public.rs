@@ -11,8 +11,9 @@ use anyhow::{Context, Result, bail};
 use crate::{shell, workspace};
 
 /// Crates with a stable public surface.
-const CRATES: [&str; 10] = [
+const CRATES: [&str; 11] = [
     "undercroft-block",
+    "undercroft-container",
     "undercroft-fs",
     "undercroft-fuse",
     "undercroft-image",

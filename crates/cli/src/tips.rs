@@ -15,8 +15,8 @@ const TIPS: &[(&[&str], &str)] = &[
         "`undercroft grow` and `undercroft shrink` change the size",
     ),
     (
-        &["partitions", "disks", "lsblk", "fdisk", "parted"],
-        "`undercroft info DISK` lists the partitions of a disk, unless one alone has a volume",
+        &["partitions", "lsblk", "blkid", "fdisk", "parted"],
+        "`undercroft disks IMAGE` shows what is in an image: partitions, and what they hold",
     ),
     (
         &["cp", "copy", "copy-in", "copy-out"],

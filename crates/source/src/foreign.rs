@@ -16,6 +16,8 @@ pub struct Foreign {
     pub name: &'static str,
     /// Its label, if it has one.
     pub label: Option<Vec<u8>>,
+    /// Its UUID, if it has one.
+    pub uuid: Option<String>,
     /// The way from it to a disk or a tree that can be read, as part of a sentence.
     pub way: &'static str,
 }
@@ -112,17 +114,23 @@ struct Format {
     marks: &'static [Mark],
     /// Place and length of the label.
     label: Option<(usize, usize)>,
+    /// Place of the UUID.
+    uuid: Option<usize>,
     way: &'static str,
 }
 
 impl Format {
+    const fn uuid(self, at: usize) -> Self {
+        Self { uuid: Some(at), ..self }
+    }
+
     const fn way(self, way: &'static str) -> Self {
         Self { way, ..self }
     }
 }
 
 const fn of(kind: ForeignKind, name: &'static str, marks: &'static [Mark]) -> Format {
-    Format { kind, name, marks, label: None, way: kind.usual_way() }
+    Format { kind, name, marks, label: None, uuid: None, way: kind.usual_way() }
 }
 
 const fn labelled(
@@ -131,7 +139,7 @@ const fn labelled(
     marks: &'static [Mark],
     label: (usize, usize),
 ) -> Format {
-    Format { kind, name, marks, label: Some(label), way: kind.usual_way() }
+    Format { kind, name, marks, label: Some(label), uuid: None, way: kind.usual_way() }
 }
 
 use ForeignKind::{Archive, Compressed, Container, Dump, FileSystem, Member, Table, Tar, Volume};
@@ -150,8 +158,9 @@ const FORMATS: &[Format] = &[
         &[(64, &[0x7f, 0x10, 0xda, 0xbe]), (64, &[0xbe, 0xda, 0x10, 0x7f])],
     ),
     of(Container, "a Parallels image", &[(0, b"WithoutFreeSpace"), (0, b"WithouFreSpacExt")]),
-    labelled(Volume, "an XFS file system", &[(0, b"XFSB")], (108, 12)),
-    labelled(FileSystem, "a btrfs file system", &[(65_600, b"_BHRfS_M")], (65_835, 256)),
+    labelled(Volume, "an XFS file system", &[(0, b"XFSB")], (108, 12)).uuid(32),
+    labelled(FileSystem, "a btrfs file system", &[(65_600, b"_BHRfS_M")], (65_835, 256))
+        .uuid(65_568),
     of(FileSystem, "an F2FS file system", &[(1024, &[0x10, 0x20, 0xf5, 0xf2])]),
     of(FileSystem, "an EROFS file system", &[(1024, &[0xe2, 0xe1, 0xf5, 0xe0])]),
     of(FileSystem, "a squashfs file system", &[(0, b"hsqs"), (0, b"sqsh")]),
@@ -180,7 +189,8 @@ const FORMATS: &[Format] = &[
         "swap space",
         &[(4_086, b"SWAPSPACE2"), (65_526, b"SWAPSPACE2")],
         (1052, 16),
-    ),
+    )
+    .uuid(1036),
     of(Member, "a LUKS container", &[(0, b"LUKS\xba\xbe")])
         .way("`cryptsetup open` makes what is in it a disk: name that"),
     of(
@@ -246,13 +256,16 @@ pub fn recognise(head: &[u8]) -> Option<Foreign> {
     if let Some(format) = formats.find(|format| format.marks.iter().any(has)) {
         let Format { kind, name, way, .. } = *format;
         let label = format.label.and_then(|(at, length)| label(head.get(at..at + length)?));
-        return Some(Foreign { kind, name, label, way });
+        let uuid = format.uuid.and_then(|at| uuid(head, at));
+        return Some(Foreign { kind, name, label, uuid, way });
     }
-    let plain =
-        |kind: ForeignKind, name| Some(Foreign { kind, name, label: None, way: kind.usual_way() });
+    let plain = |kind: ForeignKind, name| {
+        Some(Foreign { kind, name, label: None, uuid: None, way: kind.usual_way() })
+    };
     if is_ext(head) {
         let found = plain(FileSystem, "an ext2, ext3 or ext4 file system")?;
-        return Some(Foreign { label: head.get(1144..1160).and_then(label), ..found });
+        let label = head.get(1144..1160).and_then(label);
+        return Some(Foreign { label, uuid: uuid(head, 1128), ..found });
     }
     if is_boot_record(head) {
         return plain(Table, "a partition table (MBR)");
@@ -266,6 +279,12 @@ fn label(field: &[u8]) -> Option<Vec<u8>> {
     let label = field[..end].trim_ascii_end();
     // What FAT has for none.
     (!label.is_empty() && label != b"NO NAME").then(|| label.to_vec())
+}
+
+/// A UUID, unless nobody has set it.
+fn uuid(head: &[u8], at: usize) -> Option<String> {
+    let bytes: [u8; 16] = head.get(at..at + 16)?.try_into().ok()?;
+    (bytes != [0; 16]).then(|| uuid::Uuid::from_bytes(bytes).to_string())
 }
 
 /// Whether there is a superblock of ext2, ext3 or ext4: its mark has two bytes, so other fields have to

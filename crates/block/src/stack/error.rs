@@ -71,6 +71,9 @@ pub enum StackError {
     /// A file at the bottom cannot be opened.
     #[error(transparent)]
     File(#[from] OpenError),
+    /// The disk in a file of a format of its own cannot be opened.
+    #[error(transparent)]
+    Container(Box<dyn Error + Send + Sync>),
     /// A device behind a network cannot be opened.
     #[error(transparent)]
     Network(Box<dyn Error + Send + Sync>),

@@ -19,8 +19,9 @@ pub(crate) mod window;
 
 pub use delay::{Delay, Slowness};
 pub use description::{
-    Allotment, Description, DescriptionError, FileLeaf, LeafDescription, MAX_DEPTH, MirrorLeg,
-    NetworkLeaf, NetworkOptions, NoRoom, OpenLeaf, OpenNetwork, StackObserver, register_network,
+    Allotment, Description, DescriptionError, DiskFormat, FileLeaf, LeafDescription, LeafOptions,
+    MAX_DEPTH, MirrorLeg, NetworkLeaf, NoRoom, OpenContainer, OpenLeaf, OpenNetwork, StackObserver,
+    register_containers, register_network,
 };
 pub use error::StackError;
 pub use linear::Linear;

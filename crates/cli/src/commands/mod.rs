@@ -7,6 +7,7 @@ mod completions;
 mod deleted;
 mod describe;
 mod diff;
+mod disks;
 mod extract;
 mod found;
 mod frag;
@@ -55,6 +56,7 @@ Examples:
   undercroft build rootfs/ root.img                    a directory becomes a volume
   zcat layer.tar.gz | undercroft build - root.img      so does a tar stream
   undercroft ls -lR root.img /etc                      look inside
+  undercroft disks disk.qcow2                          what a disk image holds
   undercroft cat --partition 2 disk.img /etc/fstab     also inside a disk image
   undercroft extract root.img - | tar tv               everything as a tar stream
   undercroft diff root.img layer.tar.gz                compare it with its source
@@ -85,6 +87,7 @@ enum Command {
     Build(Deferred<build::Args>),
     Mkfs(Deferred<mkfs::Args>),
     Info(Deferred<info::Args>),
+    Disks(Deferred<disks::Args>),
     #[command(flatten)]
     Verb(Box<OnImage>),
     Shell(Deferred<shell::Args>),
@@ -140,6 +143,7 @@ impl Command {
             Self::Mount(args) => Some((&args.image, false)),
             Self::Build(_)
             | Self::Diff(_)
+            | Self::Disks(_)
             | Self::Mkfs(_)
             | Self::Unmount(_)
             | Self::Status(_)
@@ -207,6 +211,7 @@ fn dispatch(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Build(args) => build::run(args, out),
         Command::Mkfs(args) => mkfs::run(args, out),
         Command::Info(args) => info::run(args, out),
+        Command::Disks(args) => disks::run(args, out),
         Command::Verb(verb) => verb.run(out),
         Command::Shell(args) => shell::run(args, out),
         Command::Mount(args) => mount::run(args, out),

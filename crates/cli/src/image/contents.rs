@@ -7,7 +7,7 @@ use undercroft_block::{BlockDevice, BlockError, SECTOR_SIZE, Sector, read_buffer
 use undercroft_source::{FOREIGN_HEAD, Foreign, ForeignKind, recognise};
 
 /// What a device holds, if it is known.
-pub(super) fn of(device: &dyn BlockDevice) -> Option<Foreign> {
+pub(crate) fn of(device: &dyn BlockDevice) -> Option<Foreign> {
     recognise(&head(device, FOREIGN_HEAD as u64).ok()?)
 }
 
@@ -31,14 +31,15 @@ fn head(device: &dyn BlockDevice, most: u64) -> Result<Vec<u8>, BlockError> {
 }
 
 /// A partition, and what it holds, if that is known.
-pub(super) struct Held<'t> {
-    partition: &'t Partition,
-    contents: Option<Foreign>,
-    is_on_disk: bool,
+pub(crate) struct Held<'t> {
+    pub(crate) partition: &'t Partition,
+    pub(crate) contents: Option<Foreign>,
+    /// Whether it is on the disk to its end.
+    pub(crate) is_on_disk: bool,
 }
 
 /// The partitions of a disk, with what they hold.
-pub(super) fn held<'t>(disk: &Arc<dyn BlockDevice>, table: &'t PartitionTable) -> Vec<Held<'t>> {
+pub(crate) fn held<'t>(disk: &Arc<dyn BlockDevice>, table: &'t PartitionTable) -> Vec<Held<'t>> {
     let look = |partition: &'t Partition| {
         let device = partition.open(disk).ok();
         let contents = device.as_ref().and_then(|device| of(device));

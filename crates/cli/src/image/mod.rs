@@ -1,6 +1,7 @@
 //! The choice of a volume: an image file or block device, whole or a part of it.
 
-mod contents;
+pub(crate) mod contents;
+mod format;
 mod part;
 
 use crate::mounts;
@@ -30,6 +31,7 @@ use undercroft_xfs::recovery::LogState;
 use undercroft_xfs::volume::LiveOptions;
 use undercroft_xfs::{Error as VolumeError, Volume};
 
+pub(crate) use format::FormatArgs;
 pub(crate) use part::{Part, PartitionChoice};
 
 /// A volume. Commands that read never write to it.
@@ -53,6 +55,9 @@ pub(crate) struct ImageArgs {
     /// this, its journal is replayed in memory.
     #[arg(long)]
     no_replay: bool,
+
+    #[command(flatten)]
+    format: FormatArgs,
 
     #[command(flatten)]
     stats: StatsArgs,
@@ -84,6 +89,7 @@ impl ImageArgs {
             otherwise: part,
             chosen: OnceCell::new(),
             no_replay: false,
+            format: FormatArgs::default(),
             stats: StatsArgs::default(),
             engine: Engine::Auto,
             opened: RefCell::default(),
@@ -94,6 +100,11 @@ impl ImageArgs {
     #[cfg(feature = "network")]
     pub(crate) fn with_engine(self, engine: Engine) -> Self {
         Self { engine, ..self }
+    }
+
+    /// The same, with what is made of files that hold a disk in a format of their own.
+    pub(crate) fn with_format(self, format: FormatArgs) -> Self {
+        Self { format, ..self }
     }
 
     /// The device that the volume fills, for reading, with a note when the kernel has it.
@@ -277,6 +288,7 @@ impl ImageArgs {
             }
         };
         let image = self.image.clone().with_engine(self.engine);
+        let image = image.with_format(self.format.disk_format());
         let disk = image.open_with_limit(read_only, time_limit, Some(Arc::new(note)));
         let disk = disk.map_err(|error| match self.mounted().filter(|_| !read_only) {
             Some(mounted) => anyhow!(error).context(mounted),

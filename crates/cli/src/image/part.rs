@@ -15,7 +15,6 @@ pub(crate) enum Part {
     #[default]
     Found,
     /// All of the image, as a server of devices takes it.
-    #[cfg(feature = "network")]
     Whole,
     /// Everything from this byte.
     Offset(u64),
@@ -72,7 +71,6 @@ pub(super) fn open(
     part: &Part,
 ) -> Result<(Arc<dyn BlockDevice>, Option<Partition>)> {
     match part {
-        #[cfg(feature = "network")]
         Part::Whole => Ok((disk, None)),
         Part::Found => match only_volume(&disk)? {
             Some(partition) => Ok((Arc::new(partition.open(&disk)?), Some(partition))),

@@ -30,7 +30,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use undercroft_block::BlockDevice;
-use undercroft_block::stack::{NetworkLeaf, NetworkOptions, register_network};
+use undercroft_block::stack::{LeafOptions, NetworkLeaf, register_network};
 
 pub use device::{NbdDevice, NbdDriver, NbdQueue, list, open};
 pub use error::ClientError;
@@ -59,7 +59,7 @@ fn parse(leaf: &NetworkLeaf) -> Result<Uri, ClientError> {
 
 fn open_leaf(
     leaf: &NetworkLeaf,
-    options: NetworkOptions,
+    options: LeafOptions,
 ) -> Result<Arc<dyn BlockDevice>, Box<dyn Error + Send + Sync>> {
     let uri = parse(leaf)?;
     Ok(Arc::new(open(&uri, options.read_only, options.time_limit)?))

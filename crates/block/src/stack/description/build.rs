@@ -4,7 +4,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::network::NetworkOptions;
+use super::leaf_options::LeafOptions;
 use super::options::FileLeaf;
 use super::tree::{Description, LeafDescription};
 use crate::device::BlockDevice;
@@ -21,12 +21,16 @@ pub type OpenLeaf<'o, E> =
 /// Opens a leaf of a device.
 pub(super) fn open_leaf(
     leaf: LeafDescription<'_>,
-    wanted: NetworkOptions,
+    wanted: LeafOptions,
 ) -> Result<Arc<dyn BlockDevice>, StackError> {
     let file = match leaf {
         LeafDescription::File(file) => file,
         LeafDescription::Network(leaf) => return leaf.open(wanted),
     };
+    if let Some(device) = file.open_container(wanted)? {
+        file.check_length(&*device)?;
+        return Ok(device);
+    }
     let mut options = file.device_options(wanted.read_only);
     options.queue.time_limit = wanted.time_limit;
     let device = FileDevice::open_with(&file.path, &options)?;
@@ -82,7 +86,7 @@ impl Description {
         observer: Option<StackObserver>,
     ) -> Result<Arc<dyn BlockDevice>, StackError> {
         self.check_distinct()?;
-        let wanted = NetworkOptions { read_only, time_limit };
+        let wanted = LeafOptions { read_only, time_limit };
         self.assemble(observer, &mut |leaf| open_leaf(leaf, wanted))
     }
 
@@ -139,7 +143,7 @@ impl FileLeaf {
         FileOptions { read_only, direct, engine, polled, ..FileOptions::default() }
     }
 
-    fn check_length(&self, device: &FileDevice) -> Result<(), StackError> {
+    fn check_length(&self, device: &dyn BlockDevice) -> Result<(), StackError> {
         let found = device.capacity().to_bytes().unwrap_or(u64::MAX);
         match self.size {
             Some(expected) if expected != found => {

@@ -1,7 +1,7 @@
 //! A leg of a mirror somewhere in a device, to be filled with the data of the other legs.
 
 use super::build::{StackObserver, check_distinct, open_leaf};
-use super::network::NetworkOptions;
+use super::leaf_options::LeafOptions;
 use super::tree::{Description, LeafDescription};
 use crate::stack::{Mirror, StackError};
 
@@ -55,7 +55,7 @@ impl<'d> MirrorLeg<'d> {
     pub fn open_stale(&self, observer: Option<StackObserver>) -> Result<Mirror, StackError> {
         let leaves: Vec<_> = self.legs.iter().flat_map(Description::leaves).collect();
         check_distinct(&leaves)?;
-        let mut open = |leaf: LeafDescription<'_>| open_leaf(leaf, NetworkOptions::default());
+        let mut open = |leaf: LeafDescription<'_>| open_leaf(leaf, LeafOptions::default());
         let legs = self.legs.iter().map(|leg| leg.assemble(observer.clone(), &mut open));
         let legs = legs.collect::<Result<Vec<_>, StackError>>()?;
         let mirror = Mirror::with_stale(legs, &[self.number])?;

@@ -8,7 +8,11 @@
 //! options = option { "," option }
 //! ```
 //!
-//! for instance `disk.img`, `linear(a.img,b.img)`, `stripe:64k(mirror(a,b),mirror(c,d))`,
+//! A file that holds a disk in a format of its own is that disk, where the program knows the format
+//! ([`register_containers`]); `file:raw(x.qcow2)` is its bytes, and `file:backing(x.qcow2)` reads the file
+//! below, too.
+//!
+//! For instance `disk.img`, `linear(a.img,b.img)`, `stripe:64k(mirror(a,b),mirror(c,d))`,
 //! `file:direct("odd, name.img")`, `delay:20ms,100M(a)` (20 ms to every answer, 100 MiB a second).
 //! A text that does not begin with a kind and `(` or `:` is the path of a file. Inside parentheses a
 //! path that holds `(`, `)`, `,` or `"`, or begins or ends with a space, stands in double quotes,
@@ -32,8 +36,11 @@
 //! Relative paths in it start at the directory of the TOML file.
 
 mod build;
+mod container;
+mod disk_format;
 mod error;
 mod kind;
+mod leaf_options;
 mod mirror_leg;
 mod network;
 mod options;
@@ -45,9 +52,12 @@ mod toml;
 mod tree;
 
 pub use build::{OpenLeaf, StackObserver};
+pub use container::{OpenContainer, register_containers};
+pub use disk_format::DiskFormat;
 pub use error::DescriptionError;
+pub use leaf_options::LeafOptions;
 pub use mirror_leg::MirrorLeg;
-pub use network::{NetworkLeaf, NetworkOptions, OpenNetwork, register_network};
+pub use network::{NetworkLeaf, OpenNetwork, register_network};
 pub use options::FileLeaf;
 pub use size::{Allotment, NoRoom};
 pub use tree::{Description, LeafDescription, MAX_DEPTH};

@@ -6,11 +6,11 @@
 use std::error::Error;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use crate::device::BlockDevice;
 use crate::stack::StackError;
 
+use super::leaf_options::LeafOptions;
 use super::quotes::quoted;
 
 /// Beginnings of texts that name a device behind a network, also in forms that its client refuses by name
@@ -25,18 +25,9 @@ pub struct NetworkLeaf {
     pub uri: String,
 }
 
-/// What the opener of a [`NetworkLeaf`] is told besides the URI.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NetworkOptions {
-    /// Whether operations that modify are to be refused.
-    pub read_only: bool,
-    /// The [time limit](crate::QueueOptions::time_limit) of requests, if not that of the client.
-    pub time_limit: Option<Duration>,
-}
-
 /// Opens a device behind a network.
 pub type OpenNetwork =
-    fn(&NetworkLeaf, NetworkOptions) -> Result<Arc<dyn BlockDevice>, Box<dyn Error + Send + Sync>>;
+    fn(&NetworkLeaf, LeafOptions) -> Result<Arc<dyn BlockDevice>, Box<dyn Error + Send + Sync>>;
 
 static OPENER: OnceLock<OpenNetwork> = OnceLock::new();
 
@@ -60,7 +51,7 @@ impl NetworkLeaf {
     ///
     /// # Errors
     /// It cannot be opened, or this process has no client for it.
-    pub fn open(&self, options: NetworkOptions) -> Result<Arc<dyn BlockDevice>, StackError> {
+    pub fn open(&self, options: LeafOptions) -> Result<Arc<dyn BlockDevice>, StackError> {
         let Some(open) = OPENER.get() else {
             return Err(StackError::NoClient { uri: self.uri.as_str().into() });
         };

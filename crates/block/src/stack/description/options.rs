@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use super::disk_format::DiskFormat;
 use super::kind::kind;
 use super::network::NetworkLeaf;
 use super::quotes::quoted;
@@ -26,13 +27,22 @@ pub struct FileLeaf {
     pub engine: Engine,
     /// Completions are asked for instead of waited for; implies `direct`.
     pub polled: bool,
+    /// What is made of it if it looks as if it held a disk in a format of its own.
+    pub format: DiskFormat,
 }
 
 impl FileLeaf {
     /// The file at `path`, without options.
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), size: None, direct: false, engine: Engine::Auto, polled: false }
+        Self {
+            path: path.into(),
+            size: None,
+            direct: false,
+            engine: Engine::Auto,
+            polled: false,
+            format: DiskFormat::Auto,
+        }
     }
 
     /// Sets the option `name`; a flag has no value. The error says what would be right.
@@ -40,7 +50,11 @@ impl FileLeaf {
         match (name, value) {
             ("direct", None) => self.direct = true,
             ("polled", None) => self.polled = true,
-            ("direct" | "polled", Some(_)) => return Err(format!("{name} takes no value")),
+            ("raw", None) => self.format = DiskFormat::Raw,
+            ("backing", None) => self.format = DiskFormat::Backed,
+            ("direct" | "polled" | "raw" | "backing", Some(_)) => {
+                return Err(format!("{name} takes no value"));
+            }
             ("size", Some(value)) => self.size = Some(whole_sectors(value)?),
             ("size", None) => return Err("size needs a value, such as size=1G".into()),
             ("engine", Some("auto")) => self.engine = Engine::Auto,
@@ -53,7 +67,7 @@ impl FileLeaf {
                 return Err(format!("write engine=auto, {engines}"));
             }
             _ => {
-                let remedy = "there are direct, engine, polled and size";
+                let remedy = "there are backing, direct, engine, polled, raw and size";
                 return Err(format!("{name:?} is no option of file; {remedy}"));
             }
         }
@@ -72,7 +86,13 @@ impl FileLeaf {
         };
         let direct = self.direct.then(|| "direct".to_owned());
         let polled = self.polled.then(|| "polled".to_owned());
-        let options: Vec<String> = [direct, engine, polled, size].into_iter().flatten().collect();
+        let format = match self.format {
+            DiskFormat::Auto => None,
+            DiskFormat::Backed => Some("backing".to_owned()),
+            DiskFormat::Raw => Some("raw".to_owned()),
+        };
+        let options = [format, direct, engine, polled, size];
+        let options: Vec<String> = options.into_iter().flatten().collect();
         let path = self.path.to_string_lossy();
         let path = if is_bare(&path) { path.into_owned() } else { quoted(&path) };
         if options.is_empty() && NetworkLeaf::parse(&path).is_some() {

@@ -139,7 +139,7 @@ fn errors_have_a_place_and_a_remedy() {
         ("delay:2ms(a,b)", 12, "expected ')' or one device, found ','"),
         ("delay:2ms", 10, "expected '(' as in delay:2ms(a.img)"),
         ("file:a.img", 11, "expected '(' as in file(a.img)"),
-        ("file:fast(a)", 6, "there are direct, engine, polled and size"),
+        ("file:fast(a)", 6, "there are backing, direct, engine, polled, raw and size"),
         ("file:direct,size(a)", 13, "size=1G"),
         ("file:engine=fast(a)", 6, "engine=uring"),
         ("file:size=100(a)", 6, "multiple of 512"),
@@ -195,7 +195,11 @@ fn errors_in_toml_have_line_and_column() {
         ("stripe = [\"a\"]\nchunk = 1.5", "2:9", "expected a number"),
         ("mirror = [\"a\"]\nchunk = 4096", "2:1", "\"chunk\" is no option of mirror"),
         ("file = [\"a\"]", "1:8", "the path of one file"),
-        ("file = \"a\"\nfast = true", "2:1", "there are direct, engine, polled and size"),
+        (
+            "file = \"a\"\nfast = true",
+            "2:1",
+            "there are backing, direct, engine, polled, raw and size",
+        ),
         ("file = \"a\"\nsize = true", "2:1", "size=1G"),
     ] {
         let error = parse_toml(text).expect_err(text);

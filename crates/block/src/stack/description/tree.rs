@@ -4,6 +4,7 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::disk_format::DiskFormat;
 use super::kind::kind;
 use super::network::NetworkLeaf;
 use super::options::FileLeaf;
@@ -105,6 +106,24 @@ impl Description {
             Self::Delay { leg, .. } => leg.set_engine(engine),
             Self::Linear(legs) | Self::Mirror(legs) | Self::Stripe { legs, .. } => {
                 legs.iter_mut().for_each(|leg| leg.set_engine(engine));
+            }
+        }
+    }
+
+    /// The same; files for which it does not say what is made of them get `format`.
+    #[must_use]
+    pub fn with_format(mut self, format: DiskFormat) -> Self {
+        self.set_format(format);
+        self
+    }
+
+    fn set_format(&mut self, format: DiskFormat) {
+        match self {
+            Self::File(file) if file.format == DiskFormat::Auto => file.format = format,
+            Self::File(_) | Self::Network(_) => {}
+            Self::Delay { leg, .. } => leg.set_format(format),
+            Self::Linear(legs) | Self::Mirror(legs) | Self::Stripe { legs, .. } => {
+                legs.iter_mut().for_each(|leg| leg.set_format(format));
             }
         }
     }

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow};
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
-use undercroft_block::stack::{Description, Overlay};
+use undercroft_block::stack::{Description, DiskFormat, Overlay};
 use undercroft_block::{BlockDevice, Engine, FileDevice, FileOptions, SECTOR_SIZE};
 use undercroft_nbd::server::Export;
 
@@ -45,10 +45,12 @@ fn name_of(device: &Description) -> String {
 
 fn one(args: &Args, description: &Description, part: &Part, name: &str) -> Result<Export> {
     let image = ImageArgs::part_of(description.clone(), part.clone()).with_engine(Engine::Around);
+    let image = image.with_format(args.format.clone());
     let keeps = args.read_only || args.overlay.is_some();
     let device = if keeps { image.device()? } else { image.writable_device()? };
-    if !args.raw {
-        let raw = "--raw serves its bytes as they are";
+    let is_raw = args.format.disk_format() == DiskFormat::Raw;
+    if !is_raw {
+        let raw = "--format raw serves its bytes as they are";
         image.expect_raw(device.as_ref()).map_err(|error| anyhow!("{error:#}; {raw}"))?;
     }
     let start = image.first_byte();
@@ -61,7 +63,10 @@ fn one(args: &Args, description: &Description, part: &Part, name: &str) -> Resul
         return Ok(export.description(&words));
     }
     let mut export = Export::new(name, Arc::clone(&device)).description(&words);
-    if let Some(path) = description.as_path() {
+    // Of a disk in a format of its own the holes are others than those of the file.
+    if let Some(path) = description.as_path()
+        && (is_raw || undercroft_container::format_of(path).is_none())
+    {
         let file = FileAllocation::open(path, start)
             .with_context(|| format!("cannot open {} to see its holes", path.display()))?;
         export = export.context(Arc::new(file));

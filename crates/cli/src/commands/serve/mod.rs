@@ -7,7 +7,7 @@ mod program;
 mod sockets;
 
 use crate::failure::Usage;
-use crate::image::PartitionChoice;
+use crate::image::{FormatArgs, PartitionChoice};
 use crate::report::{self, Outcome};
 use crate::value;
 use anyhow::{Context, Result};
@@ -64,10 +64,8 @@ pub(super) struct Args {
     #[arg(long, value_name = "BYTES", value_parser = value::size)]
     offset: Option<u64>,
 
-    /// Serve the bytes of DEVICE as they are, also if they are those of an image in a format such as
-    /// qcow2, which is refused otherwise.
-    #[arg(long)]
-    raw: bool,
+    #[command(flatten)]
+    format: FormatArgs,
 
     /// Refuse everything that changes a device.
     #[arg(short, long)]

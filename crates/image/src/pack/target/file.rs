@@ -12,7 +12,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::NamedTempFile;
-use undercroft_block::stack::{FileLeaf, LeafDescription, NetworkLeaf, NetworkOptions};
+use undercroft_block::stack::{FileLeaf, LeafDescription, LeafOptions, NetworkLeaf};
 use undercroft_block::{BlockDevice, Engine, Exclusive, FileDevice, FileOptions, SECTOR_SIZE};
 
 /// A file of the image: without a name until the image is whole, or a block device, or a network
@@ -70,7 +70,7 @@ impl TargetFile {
     }
 
     fn open_network(leaf: &NetworkLeaf, force: bool) -> Result<Self, PackError> {
-        let device = leaf.open(NetworkOptions::default())?;
+        let device = leaf.open(LeafOptions::default())?;
         let path = PathBuf::from(&leaf.uri);
         if !force {
             expect_empty(&path, device.as_ref())?;

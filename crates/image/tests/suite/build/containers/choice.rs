@@ -214,7 +214,9 @@ fn archives_by_the_names_in_their_list_are_recognised() {
         let packed = format!("{copied}.tar");
         run(Command::new("tar").args(["-cf", &packed, "-C", copied, "."]));
         assert_refused(names(&packed, None), &["skopeo copy", &format!("tar:{packed}")]);
-        assert!(names(&format!("tar:{packed}"), None).unwrap().iter().any(|name| name == "version"));
+        assert!(
+            names(&format!("tar:{packed}"), None).unwrap().iter().any(|name| name == "version")
+        );
         let unpacked = home.path().join(format!("{name}.tree"));
         fs::create_dir(&unpacked).unwrap();
         run(Command::new("tar").arg("-xf").arg(&path).arg("-C").arg(&unpacked));

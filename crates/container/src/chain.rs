@@ -1,0 +1,111 @@
+//! An image, and the images that it has the changes to.
+
+use crate::error::ContainerError;
+use crate::header::{self, Obstacle};
+use imago::FormatAccess;
+use imago::file::File as Storage;
+use imago::qcow2::Qcow2;
+use imago::raw::Raw;
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::path::{Path, PathBuf};
+
+/// Images that may be below each other.
+const MAX_DEPTH: usize = 16;
+
+/// The bytes of a disk, with all files that they come from.
+pub(crate) type Image = FormatAccess<Storage>;
+
+/// The files that an image may be put together from.
+#[derive(Clone, Debug)]
+pub(crate) struct Chain {
+    /// The image that was asked for.
+    pub(crate) first: PathBuf,
+    /// Where the files below it have to be; none is opened without.
+    pub(crate) directory: Option<PathBuf>,
+}
+
+/// The first bytes of a file, of which not all need to be there.
+pub(crate) fn start(file: &File) -> io::Result<Vec<u8>> {
+    let mut file = file;
+    file.rewind()?;
+    let mut bytes = Vec::new();
+    file.take(header::LENGTH as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+impl Chain {
+    /// The disk in a qcow2 image. `depth` images are above it.
+    pub(crate) fn open_qcow2(
+        &self,
+        path: &Path,
+        file: File,
+        writable: bool,
+        depth: usize,
+    ) -> Result<Image, ContainerError> {
+        let failed = |source| ContainerError::Open { path: path.into(), source };
+        let damaged = |what: String| ContainerError::Damaged { path: path.into(), what };
+        let bytes = start(&file).map_err(failed)?;
+        let length = file.metadata().map_err(failed)?.len();
+        header::check(&bytes, length, writable).map_err(|obstacle| match obstacle {
+            Obstacle::Damaged(what) => damaged(what),
+            Obstacle::NotSupported(what) => {
+                ContainerError::NotSupported { path: path.into(), what }
+            }
+        })?;
+        let storage = Storage::try_from(file).map_err(failed)?;
+        let opened = Qcow2::<Storage>::open_image(storage, writable);
+        let mut image = opened.map_err(|error| damaged(error.to_string()))?;
+        image.set_data_file(None);
+        let format = image.implicit_backing_format().cloned();
+        let backing = match image.implicit_backing_file().cloned() {
+            Some(name) => Some(self.open_backing(path, &name, format.as_deref(), depth)?),
+            None => None,
+        };
+        image.set_backing(backing);
+        Ok(FormatAccess::new(image))
+    }
+
+    /// The image that another one has the changes to.
+    fn open_backing(
+        &self,
+        above: &Path,
+        name: &str,
+        format: Option<&str>,
+        depth: usize,
+    ) -> Result<Image, ContainerError> {
+        if depth == MAX_DEPTH {
+            return Err(ContainerError::TooDeep { path: self.first.clone(), most: MAX_DEPTH });
+        }
+        let said = || (above.to_owned(), name.to_owned());
+        let Some(directory) = &self.directory else {
+            let (path, backing) = said();
+            return Err(ContainerError::Backing { path, backing });
+        };
+        let path = above.parent().unwrap_or(Path::new("")).join(name);
+        let failed = |source| ContainerError::Open { path: path.clone(), source };
+        // Without symbolic links: those lead anywhere.
+        let path = path.canonicalize().map_err(failed)?;
+        if !path.starts_with(directory) {
+            let (path, backing) = said();
+            return Err(ContainerError::Elsewhere { path, backing });
+        }
+        let failed = |source| ContainerError::Open { path: path.clone(), source };
+        let metadata = path.metadata().map_err(failed)?;
+        if !metadata.is_file() {
+            return Err(failed(io::ErrorKind::InvalidInput.into()));
+        }
+        let file = File::open(&path).map_err(failed)?;
+        let is_qcow2 = match format {
+            Some("qcow2") => true,
+            Some("raw") => false,
+            // An old image does not say it.
+            _ => header::is_qcow2(&start(&file).map_err(failed)?),
+        };
+        if is_qcow2 {
+            return self.open_qcow2(&path, file, false, depth + 1);
+        }
+        let raw = Storage::try_from(file).and_then(|storage| Raw::open_image(storage, false));
+        Ok(FormatAccess::new(raw.map_err(failed)?))
+    }
+}

@@ -1,0 +1,72 @@
+//! Why the disk in a file cannot be opened.
+
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+use undercroft_block::OpenError;
+
+/// Why the disk in a file cannot be opened.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ContainerError {
+    /// The file cannot be opened or read.
+    #[error("cannot open {}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// The file is in use, or no device can be made of it.
+    #[error(transparent)]
+    Device(#[from] OpenError),
+    /// A structure in the file cannot be.
+    #[error("{} is a damaged qcow2 image: {what}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The structure and its fault.
+        what: String,
+    },
+    /// The file has something that is not read here.
+    #[error(
+        "{} is a qcow2 image with {what}, which is not read; `qemu-img convert -O raw` makes a raw image of it",
+        path.display()
+    )]
+    NotSupported {
+        /// The file.
+        path: PathBuf,
+        /// What it has.
+        what: &'static str,
+    },
+    /// The file has the changes to another one, which nobody has allowed to be read.
+    #[error(
+        "{} has only the changes to another image, \"{}\", and that is read only when it is allowed",
+        path.display(), backing.escape_debug()
+    )]
+    Backing {
+        /// The file.
+        path: PathBuf,
+        /// The name of the other, as it is in the image.
+        backing: String,
+    },
+    /// The file names another one at a place that is not opened.
+    #[error(
+        "{} has the changes to \"{}\", which is not in its directory or below; move both into one",
+        path.display(), backing.escape_debug()
+    )]
+    Elsewhere {
+        /// The file.
+        path: PathBuf,
+        /// The name of the other, as it is in the image.
+        backing: String,
+    },
+    /// Too many files are below each other.
+    #[error("{} has the changes to an image, and so on, more than {most} deep or in a circle", path.display())]
+    TooDeep {
+        /// The first file.
+        path: PathBuf,
+        /// Files that may be below each other.
+        most: usize,
+    },
+}

@@ -1,0 +1,31 @@
+//! Disks in files of a format of their own, such as virtual machines have, as block devices.
+//!
+//! [`open`] looks at the first bytes of a file. If they are those of a format that is known, the disk in
+//! it is a [`BlockDevice`] with threads of its own, so that volumes, partitions and stacks can be on it as
+//! on any other. Known is qcow2, versions 2 and 3, read and written by the crate `imago`. A file that is
+//! to be changed is held as [`FileDevice`](undercroft_block::FileDevice) holds it.
+//!
+//! An image may name another file, below its own changes. Such a file is not opened unasked, since an image
+//! may come from anyone; with [`DiskFormat::Backed`](undercroft_block::stack::DiskFormat::Backed) it is, if
+//! it is in the directory of the image or below that.
+#![forbid(unsafe_code)]
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
+// Files by floors, from the ground up.
+mod error;
+mod header;
+
+mod chain;
+mod driver;
+
+mod open;
+
+pub use driver::ContainerDriver;
+pub use error::ContainerError;
+pub use open::{ContainerDevice, format_of, open, register};
+
+#[cfg(doc)]
+use undercroft_block::BlockDevice;
