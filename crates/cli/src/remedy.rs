@@ -2,6 +2,8 @@
 //! options.
 
 use std::error::Error;
+use undercroft_block::stack::StackError;
+use undercroft_container::ContainerError;
 use undercroft_fs::PathError;
 use undercroft_fuse::options::OptionError;
 use undercroft_image::disk::DiskError;
@@ -30,12 +32,21 @@ pub(crate) fn of(cause: &(dyn Error + 'static)) -> Option<String> {
         of_source(error)
     } else if let Some(OptionError::Unknown(_)) = cause.downcast_ref() {
         Some("`undercroft mount --help` lists those that are")
+    } else if let Some(StackError::Container(error)) = cause.downcast_ref() {
+        of_container(error.downcast_ref()?)
     } else if let Some(LayerError::NoRoom { .. }) = cause.downcast_ref() {
         Some("`undercroft grow` does that")
     } else {
         None
     };
     remedy.map(str::to_owned)
+}
+
+fn of_container(error: &ContainerError) -> Option<&'static str> {
+    match error {
+        ContainerError::Backing { .. } => Some("--backing reads both"),
+        _ => None,
+    }
 }
 
 fn of_volume(error: &VolumeError) -> Option<&'static str> {

@@ -1,5 +1,6 @@
 //! An image, and the images that it has the changes to.
 
+use crate::counts::{self, Lie};
 use crate::error::ContainerError;
 use crate::header::{self, Obstacle};
 use imago::FormatAccess;
@@ -53,6 +54,14 @@ impl Chain {
                 ContainerError::NotSupported { path: path.into(), what }
             }
         })?;
+        if writable {
+            counts::check(&file, &bytes).map_err(|lie| match lie {
+                Lie::Read(source) => failed(source),
+                Lie::Found(what) => {
+                    damaged(format!("{what}; `qemu-img check -r all` repairs what can be"))
+                }
+            })?;
+        }
         let storage = Storage::try_from(file).map_err(failed)?;
         let opened = Qcow2::<Storage>::open_image(storage, writable);
         let mut image = opened.map_err(|error| damaged(error.to_string()))?;

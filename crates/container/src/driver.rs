@@ -9,6 +9,8 @@ use undercroft_block::{
     Driver, Failure, OpenError, Operation, QueueContext, Request, SECTOR_SIZE, Sector, Synchronous,
 };
 
+static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
+
 /// The disk in a file of a format of its own. Requests are done by the threads of the queue, several at
 /// a time.
 pub struct ContainerDriver {
@@ -38,14 +40,30 @@ impl ContainerDriver {
                 let memory: Vec<_> = request.gather().map(IoSlice::new).collect();
                 self.image.read().writev(memory.into(), offset)?;
             }
-            Operation::WriteZeroes | Operation::Discard => {
-                self.image.write().discard_to_zero(offset, length)?;
-            }
+            Operation::WriteZeroes => self.zero(offset, length)?,
+            Operation::Discard => match self.image.write().discard_to_zero(offset, length) {
+                // Version 2 has no way to say it, and a discard is advice.
+                Err(error) if error.kind() == io::ErrorKind::Unsupported => {}
+                done => done?,
+            },
             Operation::Flush => return self.flush(),
             // The limits say that there are none.
             Operation::CloneRange => return Err(io::ErrorKind::Unsupported.into()),
         }
         if request.is_force_unit_access() { self.flush() } else { Ok(()) }
+    }
+
+    /// Makes a range read as zeroes: clusters are given back where the image has a way to say so.
+    fn zero(&self, offset: u64, length: u64) -> io::Result<()> {
+        match self.image.write().discard_to_zero(offset, length) {
+            Err(error) if error.kind() == io::ErrorKind::Unsupported => {}
+            done => return done,
+        }
+        let image = self.image.read();
+        (0..length).step_by(ZEROES.len()).try_for_each(|done| {
+            let piece = (length - done).min(ZEROES.len() as u64) as usize;
+            image.write(&ZEROES[..piece], offset + done)
+        })
     }
 
     fn flush(&self) -> io::Result<()> {

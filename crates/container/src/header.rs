@@ -2,6 +2,8 @@
 //!
 //! Fields and limits: docs/interop/qcow2 in QEMU's documentation.
 
+use crate::field::{be32, be64};
+
 /// Bytes that are looked at.
 pub(crate) const LENGTH: usize = 104;
 
@@ -105,14 +107,6 @@ fn features(bytes: &[u8], version: u32, writable: bool) -> Result<(), Obstacle> 
         return Err(Obstacle::Damaged(what.into()));
     }
     Ok(())
-}
-
-fn be32(bytes: &[u8], at: usize) -> u32 {
-    bytes[at..at + 4].iter().fold(0, |number, byte| number << 8 | u32::from(*byte))
-}
-
-fn be64(bytes: &[u8], at: usize) -> u64 {
-    u64::from(be32(bytes, at)) << 32 | u64::from(be32(bytes, at + 4))
 }
 
 #[cfg(test)]

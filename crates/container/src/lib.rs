@@ -16,9 +16,13 @@ struct Readme;
 
 // Files by floors, from the ground up.
 mod error;
+mod field;
+
+mod counts;
 mod header;
 
 mod chain;
+
 mod driver;
 
 mod open;

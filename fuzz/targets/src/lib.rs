@@ -20,6 +20,7 @@ mod policy;
 mod population;
 mod rules;
 
+mod disk_image;
 mod mount;
 mod nbd;
 mod partitions;
@@ -59,7 +60,7 @@ pub struct Target {
 }
 
 /// All targets; the one with the most state comes last.
-pub const TARGETS: [Target; 24] = [
+pub const TARGETS: [Target; 25] = [
     Target { name: "superblock", run: superblock::run },
     Target { name: "group_header", run: groups::run },
     Target { name: "tree_block", run: trees::run },
@@ -78,6 +79,7 @@ pub const TARGETS: [Target; 24] = [
     Target { name: "prototype", run: description::prototype },
     Target { name: "file_contexts", run: policy::run },
     Target { name: "rules", run: rules::run },
+    Target { name: "disk_image", run: disk_image::run },
     Target { name: "partition_table", run: partitions::run },
     Target { name: "nbd_requests", run: nbd::requests },
     Target { name: "nbd_answers", run: nbd::answers },

@@ -33,8 +33,8 @@ pub(super) struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  undercroft disks disk.qcow2 backup.img
-  undercroft disks --json /dev/sda";
+  undercroft disks root.img
+  undercroft disks --json root.img";
 
 /// An image.
 #[derive(Serialize)]

@@ -56,7 +56,7 @@ Examples:
   undercroft build rootfs/ root.img                    a directory becomes a volume
   zcat layer.tar.gz | undercroft build - root.img      so does a tar stream
   undercroft ls -lR root.img /etc                      look inside
-  undercroft disks disk.qcow2                          what a disk image holds
+  undercroft disks disk.img                            what a disk image holds
   undercroft cat --partition 2 disk.img /etc/fstab     also inside a disk image
   undercroft extract root.img - | tar tv               everything as a tar stream
   undercroft diff root.img layer.tar.gz                compare it with its source

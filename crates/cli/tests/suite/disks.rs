@@ -251,20 +251,12 @@ fn a_disk_for_qemu() {
     succeeds(["build", "--format=qcow2", "--size=40M", &own.path("tree"), &volume]);
     let about = json(&judge(&["qemu-img", "info", "--output=json", &volume]));
     assert_eq!(about["virtual-size"], 40 * MIB);
-    // They are not read, and the message says what reads them.
+    // What is in them is what is in the tree.
     let tree = own.path("tree");
-    let reads = [
-        (1, vec!["ls", &volume]),
-        (1, vec!["ls", "--partition=1", &names[1]]),
-        (1, vec!["check", &volume]),
-        (1, vec!["serve", &volume, "--exec", "true"]),
-        (1, vec!["serve", "--partition=1", &names[1], "--exec", "true"]),
-        (2, vec!["diff", &volume, &tree]),
-    ];
-    for (status, read) in reads {
-        let message = fails(status, &read);
-        let is_named = message.contains("a qcow2 image") && message.contains("qemu-nbd");
-        assert!(is_named, "{read:?}: {message}");
+    for image in [&volume, &names[1]] {
+        assert_eq!(succeeds(["ls", image]), succeeds(["ls", &names[0]]));
+        succeeds(["check", image]);
+        succeeds(["diff", image, &tree]);
     }
     let partition = format!("--partition=linux:{volume}");
     let out = own.path("out");

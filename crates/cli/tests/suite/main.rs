@@ -29,6 +29,7 @@ mod no_proc;
 mod owners;
 mod pages;
 mod partitions;
+mod qcow2;
 mod recipes;
 mod rootless;
 mod rules;

@@ -58,18 +58,29 @@ fn one_client_is_served_at_standard_input() {
     assert!(message.contains("not a socket"), "{message}");
 }
 
-/// An image in another format is refused, and served as the bytes it has when that is meant.
+/// An image in a format of its own is served as the disk that it holds, as its bytes when they are meant, and
+/// refused where the format is not read.
 #[test]
-fn bytes_of_a_qcow2_are_served_when_asked_for() {
+fn a_disk_in_a_format_of_its_own_is_served() {
     let home = tempfile::tempdir().unwrap();
-    let image = home.path().join("image").display().to_string();
-    let made = Command::new("qemu-img").args(["create", "-qf", "qcow2", &image, "1G"]).status();
-    assert!(made.unwrap().success());
-    let message = fails(1, ["serve", &image, "--exec", "true"]);
-    assert!(message.contains("a qcow2 image") && message.contains("--raw"), "{message}");
-    let look = "qemu-img info -f qcow2 --output=json \"$NBD_URI\"";
-    let info = succeeds(["serve", "--raw", "--read-only", &image, "--exec", "sh", "-c", look]);
+    let path = |name: &str| home.path().join(name).display().to_string();
+    for (format, name) in [("qcow2", "image"), ("vdi", "other")] {
+        let create = ["create", "-qf", format, &path(name), "1G"];
+        assert!(Command::new("qemu-img").args(create).status().unwrap().success());
+    }
+    let look = |format: &str| format!("qemu-img info -f {format} --output=json \"$NBD_URI\"");
+    let write = "qemu-io -f raw -c 'write -P 7 1M 1M' \"$NBD_URI\" && nbdinfo --map \"$NBD_URI\"";
+    let map = succeeds(["serve", &path("image"), "--exec", "sh", "-c", write]);
+    assert!(map.contains("1073741824"), "the map is that of the disk: {map}");
+    let check = Command::new("qemu-io").args(["-c", "read -P 7 1M 1M", &path("image")]).output();
+    assert!(!String::from_utf8_lossy(&check.unwrap().stdout).contains("verification failed"));
+    let raw = ["serve", "--format=raw", "--read-only", &path("image"), "--exec", "sh", "-c"];
+    let info = succeeds([&raw[..], &[&look("qcow2")]].concat());
     assert!(info.contains("\"virtual-size\": 1073741824"), "{info}");
+    let message = fails(1, ["serve", &path("other"), "--exec", "true"]);
+    assert!(message.contains("a VDI image") && message.contains("--format raw"), "{message}");
+    let raw = ["serve", "--format=raw", "--read-only", &path("other"), "--exec", "sh", "-c"];
+    succeeds([&raw[..], &[&look("vdi")]].concat());
 }
 
 /// What another program cuts off a file reads as an error, and not as a hole of zeroes.

@@ -1,0 +1,9 @@
+//! Fields of qcow2, which are big-endian.
+
+pub(crate) fn be32(bytes: &[u8], at: usize) -> u32 {
+    bytes[at..at + 4].iter().fold(0, |number, byte| number << 8 | u32::from(*byte))
+}
+
+pub(crate) fn be64(bytes: &[u8], at: usize) -> u64 {
+    u64::from(be32(bytes, at)) << 32 | u64::from(be32(bytes, at + 4))
+}
