@@ -5,25 +5,18 @@ mod attributes;
 pub(crate) mod cat;
 pub(crate) mod clone;
 pub(crate) mod dedupe;
-pub(crate) mod df;
-pub(crate) mod du;
 pub(crate) mod fallocate;
-pub(crate) mod find;
 pub(crate) mod get;
 pub(crate) mod label;
 pub(crate) mod ln;
-pub(crate) mod ls;
+mod looking;
 pub(crate) mod mkdir;
 pub(crate) mod mknod;
 pub(crate) mod mv;
-mod names;
 pub(crate) mod put;
 pub(crate) mod rm;
-pub(crate) mod stat;
 pub(crate) mod sync;
-pub(crate) mod tree;
 pub(crate) mod truncate;
-pub(crate) mod whose;
 
 use crate::deferred;
 use crate::image::ImageArgs;
@@ -32,6 +25,7 @@ use crate::session::Session;
 use anyhow::Result;
 use attributes::{chmod, chown, extsize, getacl, getxattr, rmxattr, setacl, setxattr, touch};
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
+use looking::{df, du, find, ls, stat, tree, whose};
 use std::io::Write;
 
 /// One command.

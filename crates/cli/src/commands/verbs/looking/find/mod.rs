@@ -5,8 +5,8 @@ mod expression;
 mod parse;
 mod test;
 
-use super::Verb;
 use super::names::NameArgs;
+use crate::commands::verbs::Verb;
 use crate::report::{self, Outcome};
 use crate::session::Session;
 use crate::text;

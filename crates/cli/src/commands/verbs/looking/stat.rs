@@ -1,6 +1,6 @@
 //! `undercroft stat`.
 
-use super::Verb;
+use crate::commands::verbs::Verb;
 use crate::image::target_and_device;
 use crate::report::{self, Outcome};
 use crate::session::{LastLink, Session};

@@ -1,6 +1,6 @@
 //! `undercroft owner`.
 
-use super::Verb;
+use crate::commands::verbs::Verb;
 use crate::failure::Usage;
 use crate::report::{self, Outcome};
 use crate::session::Session;

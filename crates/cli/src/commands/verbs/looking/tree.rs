@@ -1,7 +1,7 @@
 //! `undercroft tree`.
 
-use super::Verb;
 use super::ls::entry::{self, Entry, Order, Wanted};
+use crate::commands::verbs::Verb;
 use crate::report::{self, Outcome};
 use crate::session::Session;
 use crate::text;

@@ -3,13 +3,13 @@
 pub(super) mod entry;
 mod line;
 
-use super::Verb;
 use super::names::NameArgs;
+use super::sizes::SizeArgs;
+use crate::commands::verbs::Verb;
 use crate::report::Outcome;
 use crate::session::Session;
 use crate::text;
 use anyhow::{Context, Result, bail};
-use clap::ArgAction;
 use entry::{Entry, Order, Wanted};
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -26,7 +26,7 @@ use undercroft_xfs::{TreeAhead, WalkOrder};
 /// a path ends in it, but not with --long unless a slash follows. * ? and [ ] in a path stand for names
 /// that are there.
 #[derive(clap::Args)]
-#[command(disable_help_flag = true, after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "options as people know them")]
 pub(crate) struct Args {
     /// Paths from the root directory of the volume.
@@ -37,9 +37,8 @@ pub(crate) struct Args {
     #[arg(short, long)]
     long: bool,
 
-    /// Show sizes in K, M, G (powers of 1024).
-    #[arg(short = 'h', long)]
-    human_readable: bool,
+    #[command(flatten)]
+    sizes: SizeArgs,
 
     /// List . and .. as well.
     #[arg(short, long)]
@@ -79,10 +78,6 @@ pub(crate) struct Args {
     /// Print one JSON object a line.
     #[arg(long)]
     json: bool,
-
-    /// Print help.
-    #[arg(long, action = ArgAction::Help)]
-    help: Option<bool>,
 }
 
 const EXAMPLES: &str = "\

@@ -58,8 +58,7 @@ pub(super) fn print(
     if let Some(long) = &long {
         let size = match long.device {
             Some((major, minor)) => format!("{major}, {minor}"),
-            None if args.human_readable => text::short_bytes(long.size),
-            None => long.size.to_string(),
+            None => args.sizes.shown(long.size, 1),
         };
         let Long { mode, links, uid, gid, mtime, .. } = long;
         write!(out, "{mode} {links:>3} {uid:>5} {gid:>5} {size:>12} {mtime} ")?;
