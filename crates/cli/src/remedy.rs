@@ -4,6 +4,7 @@
 use std::error::Error;
 use undercroft_fs::PathError;
 use undercroft_fuse::options::OptionError;
+use undercroft_image::copy::CopyError;
 use undercroft_image::disk::DiskError;
 use undercroft_image::layer::LayerError;
 use undercroft_image::pack::PackError;
@@ -32,10 +33,21 @@ pub(crate) fn of(cause: &(dyn Error + 'static)) -> Option<String> {
         Some("`undercroft mount --help` lists those that are")
     } else if let Some(LayerError::NoRoom { .. }) = cause.downcast_ref() {
         Some("`undercroft grow` does that")
+    } else if let Some(error) = cause.downcast_ref() {
+        of_copy(error)
     } else {
         None
     };
     remedy.map(str::to_owned)
+}
+
+fn of_copy(error: &CopyError) -> Option<&'static str> {
+    match error {
+        CopyError::Source(error) => of_source(error),
+        CopyError::Exists { .. } => Some("use --force to replace it"),
+        CopyError::NoRoom { .. } => Some("`undercroft grow` makes the volume larger"),
+        _ => None,
+    }
 }
 
 fn of_volume(error: &VolumeError) -> Option<&'static str> {

@@ -19,8 +19,9 @@ const TIPS: &[(&[&str], &str)] = &[
         "`undercroft info DISK` lists the partitions of a disk, unless one alone has a volume",
     ),
     (
-        &["cp", "copy", "copy-in", "copy-out"],
-        "`undercroft put` copies into a volume, `undercroft get` out of it, `undercroft clone` within",
+        &["cp", "copy-in", "copy-out"],
+        "`undercroft put` copies into a volume, `undercroft get` out of it, `undercroft clone` within, \
+         `undercroft copy` to another",
     ),
     (&["rmdir"], "`undercroft rm --dir` removes empty directories"),
     (&["format"], "`undercroft mkfs` makes an empty volume"),

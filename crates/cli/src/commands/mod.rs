@@ -4,6 +4,7 @@
 mod build;
 mod check;
 mod completions;
+mod copy;
 mod deleted;
 mod describe;
 mod diff;
@@ -87,6 +88,7 @@ enum Command {
     Info(Deferred<info::Args>),
     #[command(flatten)]
     Verb(Box<OnImage>),
+    Copy(Deferred<copy::Args>),
     Shell(Deferred<shell::Args>),
     Mount(Deferred<mount::Args>),
     #[command(visible_alias = "umount")]
@@ -139,6 +141,7 @@ impl Command {
             Self::Frag(args) => Some((&args.image, args.json)),
             Self::Mount(args) => Some((&args.image, false)),
             Self::Build(_)
+            | Self::Copy(_)
             | Self::Diff(_)
             | Self::Mkfs(_)
             | Self::Unmount(_)
@@ -208,6 +211,7 @@ fn dispatch(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Mkfs(args) => mkfs::run(args, out),
         Command::Info(args) => info::run(args, out),
         Command::Verb(verb) => verb.run(out),
+        Command::Copy(args) => copy::run(args, out),
         Command::Shell(args) => shell::run(args, out),
         Command::Mount(args) => mount::run(args, out),
         Command::Unmount(args) => unmount::run(args, out),

@@ -4,16 +4,15 @@
 mod attributes;
 pub(crate) mod cat;
 pub(crate) mod clone;
+pub(crate) mod copying;
 pub(crate) mod dedupe;
 pub(crate) mod fallocate;
-pub(crate) mod get;
 pub(crate) mod label;
 pub(crate) mod ln;
 mod looking;
 pub(crate) mod mkdir;
 pub(crate) mod mknod;
 pub(crate) mod mv;
-pub(crate) mod put;
 pub(crate) mod rm;
 pub(crate) mod sync;
 pub(crate) mod truncate;
@@ -25,6 +24,8 @@ use crate::session::Session;
 use anyhow::Result;
 use attributes::{chmod, chown, extsize, getacl, getxattr, rmxattr, setacl, setxattr, touch};
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
+use copying::{get, put};
+pub(crate) use looking::NameArgs;
 use looking::{df, du, find, ls, stat, tree, whose};
 use std::io::Write;
 

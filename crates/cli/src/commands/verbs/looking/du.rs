@@ -29,8 +29,7 @@ const BLOCK: u64 = 512;
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "options as people know them")]
 pub(crate) struct Args {
-    /// Paths from the root directory of the volume.
-    #[arg(default_value = "/")]
+    /// Paths from the root directory of the volume, which is the one that is looked at by default.
     path: Vec<OsString>,
 
     /// Show the paths that are named alone, not what is below them.
@@ -109,7 +108,7 @@ impl Verb for Args {
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
         let (mut seen, mut total) = (HashSet::new(), Sum::default());
-        for path in session.matching(&self.path)? {
+        for path in session.matching_or_here(&self.path)? {
             total.add(self.tree(session, &path, &mut seen, out)?);
         }
         if self.total {

@@ -9,3 +9,5 @@ mod sizes;
 pub(super) mod stat;
 pub(super) mod tree;
 pub(super) mod whose;
+
+pub(crate) use names::NameArgs;

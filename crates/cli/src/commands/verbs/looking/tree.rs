@@ -21,9 +21,8 @@ use undercroft_xfs::units::InodeNumber;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Path from the root directory of the volume.
-    #[arg(default_value = "/")]
-    path: OsString,
+    /// Path from the root directory of the volume, which is the one that is drawn by default.
+    path: Option<OsString>,
 
     /// Show directories only.
     #[arg(short, long)]
@@ -71,8 +70,9 @@ impl Verb for Args {
     }
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
-        let top = session.fs.metadata(&self.path)?;
-        let path = self.path.as_bytes();
+        let path = self.path.clone().unwrap_or_else(|| session.here());
+        let top = session.fs.metadata(&path)?;
+        let path = path.as_bytes();
         if !top.is_dir() {
             bail!("{}: is no directory", path_text(path));
         }

@@ -67,8 +67,8 @@ impl Verb for Args {
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
         let query = Query::of(&self.words, session)?;
-        for path in session.matching(&query.paths)? {
-            self.search(session, &query, &path, out)?;
+        for path in &query.paths {
+            self.search(session, &query, path, out)?;
         }
         Ok(Outcome::Done)
     }

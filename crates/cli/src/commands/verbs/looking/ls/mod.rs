@@ -29,8 +29,7 @@ use undercroft_xfs::{TreeAhead, WalkOrder};
 #[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "options as people know them")]
 pub(crate) struct Args {
-    /// Paths from the root directory of the volume.
-    #[arg(default_value = "/")]
+    /// Paths from the root directory of the volume, which is the one that is listed by default.
     path: Vec<OsString>,
 
     /// Show mode, links, owner, size and modification time.
@@ -91,7 +90,7 @@ impl Verb for Args {
     }
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
-        let paths = session.matching(&self.path)?;
+        let paths = session.matching_or_here(&self.path)?;
         let (mut directories, mut others) = (Vec::new(), Vec::new());
         for path in &paths {
             let top = self.top(session, path)?;
@@ -164,7 +163,9 @@ impl Args {
                 entry::entries(session, number, self.wanted()).with_context(|| path_text(&path))?;
             if is_titled && !self.json {
                 let first = if seen.len() == 1 { "" } else { "\n" };
-                writeln!(out, "{first}{}:", text::name(&path))?;
+                out.write_all(first.as_bytes())?;
+                self.names.write(&path, out)?;
+                writeln!(out, ":")?;
             }
             for entry in &entries {
                 let below = text::join(&path, &entry.name);
