@@ -41,8 +41,8 @@ pub(super) struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  undercroft copy old.img:/home new.img:/          the directory home, in the root directory
-  undercroft copy old.img:/etc/. new.img:/etc      what is in it";
+  undercroft copy old.img:/home new.img:/                 the directory home, in the root directory
+  undercroft copy --force old.img:/etc/. new.img:/etc     what is in it";
 
 /// A path in the volume of an image.
 #[derive(Clone, Debug)]

@@ -139,7 +139,7 @@ impl Command {
             Self::Trim(args) => Some((&args.image, args.json)),
             Self::Set(args) => Some((&args.image, args.json)),
             Self::Frag(args) => Some((&args.image, args.json)),
-            Self::Mount(args) => Some((&args.image, false)),
+            Self::Mount(args) => Some((&args.image, args.json)),
             Self::Build(_)
             | Self::Copy(_)
             | Self::Diff(_)
@@ -187,20 +187,11 @@ pub(crate) fn run(cli: &Cli) -> Result<Outcome> {
         let why = io::Error::new(failure.kind(), failure.to_string());
         return Err(anyhow!(why).context("cannot write to standard output"));
     }
-    // A reader of the first lines closes the pipe before the last.
-    let is_cut = match &cli.command {
-        Command::Extract(_)
-        | Command::Describe(_)
-        | Command::Deleted(_)
-        | Command::Undelete(_)
-        | Command::Salvage(_)
-        | Command::Shell(_) => true,
-        Command::Verb(verb) => matches!(&**verb, OnImage::Get(on) if on.verb.is_archive()),
-        _ => false,
-    };
-    match done {
-        Ok(outcome @ Outcome::Findings) => Ok(outcome),
-        _ if is_cut => Ok(Outcome::Cut),
+    // A reader of the first lines closes the pipe before the last. Lines of a shell that are left undone
+    // are another matter.
+    match (done, &cli.command) {
+        (Ok(outcome @ Outcome::Findings), _) => Ok(outcome),
+        (_, Command::Shell(_)) => Ok(Outcome::Cut),
         _ => Ok(Outcome::Done),
     }
 }

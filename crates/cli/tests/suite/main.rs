@@ -19,6 +19,7 @@ mod foreign;
 mod fsck;
 mod get;
 mod guards;
+mod helps;
 mod interruption;
 mod json;
 mod lab;

@@ -14,10 +14,11 @@ mod target;
 
 use crate::failure::Usage;
 use crate::image::{ImageArgs, MountWish, Part, PartitionChoice};
+use crate::mounts::status_of;
 use crate::remedy;
-use crate::report::Outcome;
+use crate::report::{self, Outcome};
 use crate::value;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::ValueHint;
 use std::ffi::OsString;
 use std::io::Write;
@@ -125,6 +126,10 @@ pub(super) struct Args {
     /// Add the log of a server in the background to this file, instead of the system's log.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "foreground")]
     log: Option<PathBuf>,
+
+    /// Print the state of the mount as JSON when it answers, as `undercroft status --json` does.
+    #[arg(long, conflicts_with_all = ["exec", "foreground"])]
+    pub(super) json: bool,
 }
 
 const USAGE: &str = "undercroft mount [OPTIONS] <IMAGE> [DIR] [--exec <PROGRAM> [ARGUMENT]...]";
@@ -136,7 +141,7 @@ struct Plan {
     memory: usize,
 }
 
-pub(super) fn run(args: &Args, _: &mut dyn Write) -> Result<Outcome> {
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     if !args.exec.is_empty() && std::env::args_os().next_back().as_ref() != args.exec.last() {
         let what = "--exec takes all that follows: undercroft mount IMAGE [DIR] --exec PROGRAM ARGUMENT...";
         return Err(Usage(what.into()).into());
@@ -167,8 +172,14 @@ pub(super) fn run(args: &Args, _: &mut dyn Write) -> Result<Outcome> {
         false => program::run(args),
         true if args.foreground => serve::in_foreground(args, &plan, directory),
         true => {
-            let started = background::start(&directory.display().to_string(), false)?;
-            Ok(started.map_or_else(|ended| ended, |_| Outcome::Done))
+            if let Err(ended) = background::start(&directory.display().to_string(), false)? {
+                return Ok(ended);
+            }
+            if args.json {
+                let status = status_of(directory).context("the mount does not say its state")?;
+                report::json_line(out, &status)?;
+            }
+            Ok(Outcome::Done)
         }
     }
 }

@@ -60,9 +60,7 @@ Examples:
   undercroft get -r root.img /var/log - | tar tv         ... as a tar stream";
 
 impl Verb for Args {
-    fn changes(&self) -> bool {
-        false
-    }
+    const CHANGES: bool = false;
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
         let source = session.open(&self.path, self.last)?;

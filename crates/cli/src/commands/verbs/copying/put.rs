@@ -113,6 +113,7 @@ impl Args {
 
     fn put_file(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
         let stream = self.source == "-";
+        let attributes = if stream { None } else { Some(self.attributes()?) };
         let path = if stream {
             self.path.clone()
         } else {
@@ -136,7 +137,6 @@ impl Args {
         let unread = || format!("cannot read {}", self.source.display());
         let source =
             if stream { None } else { Some(File::open(&self.source).with_context(unread)?) };
-        let attributes = if stream { None } else { Some(self.attributes()?) };
         let mode = self.mode.or(attributes.as_ref().map(|a| a.mode)).unwrap_or(0o644);
         let preserved = attributes.filter(|_| self.preserve);
         let owner = preserved.as_ref().map_or_else(Owner::default, |a| a.owner);

@@ -102,9 +102,7 @@ struct Open {
 }
 
 impl Verb for Args {
-    fn changes(&self) -> bool {
-        false
-    }
+    const CHANGES: bool = false;
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
         let (mut seen, mut total) = (HashSet::new(), Sum::default());

@@ -65,9 +65,7 @@ struct Counts {
 }
 
 impl Verb for Args {
-    fn changes(&self) -> bool {
-        false
-    }
+    const CHANGES: bool = false;
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
         let path = self.path.clone().unwrap_or_else(|| session.here());

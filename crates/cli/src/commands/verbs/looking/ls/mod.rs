@@ -85,9 +85,7 @@ Examples:
   undercroft ls -lhS root.img '/etc/*tab'      the largest first";
 
 impl Verb for Args {
-    fn changes(&self) -> bool {
-        false
-    }
+    const CHANGES: bool = false;
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
         let paths = session.matching_or_here(&self.path)?;
