@@ -4,7 +4,7 @@ use super::outcome::{FsyncOutcome, Mode};
 use crate::outcome::Outcome;
 use crate::record::Record;
 use crate::report::blocks::{Blocks, Table};
-use crate::report::chapter::{Chapter, Finding};
+use crate::report::chapter::{Chapter, Finding, OF_MEAN, TIMES};
 use crate::report::chapter::{newest, outcomes};
 use crate::statistics::Spread;
 use crate::statistics::{Estimate, Rule};
@@ -61,18 +61,21 @@ pub(crate) fn chapter(records: &[Record]) -> Chapter<'_> {
                 claim: "Tickets make at least three times as many files durable as one fsync after the other, by one thread"
                     .to_owned(),
                 rule: Rule::AtLeast(3.0),
+                unit: TIMES,
                 published: String::new(),
                 measured: named("tickets beside fsync before close", ratio),
             },
             Finding {
                 claim: "One write of the journal serves many of them".to_owned(),
                 rule: Rule::AtLeast(10.0),
+                unit: "fsyncs",
                 published: String::new(),
                 measured: named("fsyncs a write of the journal", shared.map(|writes| Estimate::exact(1.0 / writes))),
             },
             Finding {
                 claim: "Iterations differ less than in the source: deviation over mean of files a second".to_owned(),
                 rule: Rule::AtMost(spread.stddev / spread.mean),
+                unit: OF_MEAN,
                 published: format!("{:.2} of the iterations above", spread.stddev / spread.mean),
                 measured: named(
                     "tickets",
@@ -82,6 +85,7 @@ pub(crate) fn chapter(records: &[Record]) -> Chapter<'_> {
             Finding {
                 claim: "Even one by one it is as fast as the kernel's own file system, beside".to_owned(),
                 rule: Rule::AtLeast(1.0),
+                unit: TIMES,
                 published: String::new(),
                 measured: named("ours beside the kernel's", beside),
             },

@@ -27,7 +27,7 @@ impl Words {
     /// The words that a line up to the cursor can go on with, and where the last one starts.
     fn candidates(&self, line: &str) -> (usize, Vec<String>) {
         let start = start_of_word(line);
-        let before = words::split(line[..start].as_bytes()).unwrap_or_default();
+        let before = words::split(&line.as_bytes()[..start]).unwrap_or_default();
         let Some(word) = complete_word(&line[start..]) else { return (start, Vec::new()) };
         let Some((command, arguments)) = before.split_first() else {
             return (start, self.commands(&word));
@@ -108,8 +108,8 @@ fn start_of_word(line: &str) -> usize {
     let spaces = line.rmatch_indices([' ', '\t']);
     let is_end = |at: &usize| {
         // White space that belongs to the word before it makes a longer word.
-        let with = words::split(line[..*at + 1].as_bytes());
-        with.is_ok() && with == words::split(line[..*at].as_bytes())
+        let with = words::split(&line.as_bytes()[..*at + 1]);
+        with.is_ok() && with == words::split(&line.as_bytes()[..*at])
     };
     spaces.map(|(at, _)| at).find(is_end).map_or(0, |at| at + 1)
 }
