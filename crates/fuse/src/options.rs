@@ -36,6 +36,8 @@ pub struct MountOptions {
     pub shown_gid: Option<u32>,
     /// `commit=`, in seconds.
     pub checkpoint_seconds: Option<u64>,
+    /// `fakeroot`: whoever asks is root.
+    pub fake_root: bool,
     /// `partition=`.
     pub partition: Option<String>,
     /// `offset=`, as it was typed.
@@ -156,6 +158,7 @@ impl MountOptions {
             "uid" => self.shown_uid = Some(number(name, value)?),
             "gid" => self.shown_gid = Some(number(name, value)?),
             "commit" => self.checkpoint_seconds = Some(number(name, value)?),
+            "fakeroot" => self.fake_root = true,
             "partition" => self.partition = Some(nonempty(name, value)?),
             "offset" => self.offset = Some(value.to_owned()),
             // Defaults of this mount, and options for the programs that read fstab.
@@ -202,6 +205,7 @@ impl MountOptions {
         set(&mut settings.write_back, self.write_back);
         settings.access_times = self.access_times.unwrap_or(settings.access_times);
         settings.exact_access_times |= self.access_times.is_some();
+        settings.fake_root |= self.fake_root;
         settings.synchronous |= self.synchronous;
         settings.synchronous_names |= self.synchronous_names;
         settings.shown_uid = self.shown_uid.or(settings.shown_uid);

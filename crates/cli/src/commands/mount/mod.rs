@@ -48,6 +48,8 @@ use undercroft_fuse::options::MountOptions;
 ///   nodev, nosuid (default), noexec, and dev, suid, exec
 ///   allow_other, noallow_other      whether other users have access (default: if root mounts)
 ///   uid=N, gid=N                    show all files as belonging to N; with ro
+///   fakeroot                        who mounts is root in the volume: nothing is refused, and what is
+///                                   made belongs to root; without access for other users
 ///   norecovery                      leave the journal alone, as --no-replay
 ///   stale                           with ro: although the image is being changed by a mount or another
 ///                                   program; what is read can be old, or not fit together
@@ -198,10 +200,14 @@ fn options(args: &Args) -> Result<MountOptions> {
 fn plan(args: &Args, options: &MountOptions) -> Result<Plan> {
     let mut settings = Settings::new(args.image.name());
     // The kernel checks permissions, so others may come, as they do to mounts of the kernel's own.
-    settings.allow_other = rustix::process::geteuid().is_root();
+    settings.allow_other = rustix::process::geteuid().is_root() && !options.fake_root;
     settings.read_only = args.read_only;
     options.apply(&mut settings);
     settings.read_only |= args.read_only;
+    if settings.fake_root && settings.allow_other {
+        let what = "fakeroot makes root of whoever asks, and does not go with allow_other";
+        return Err(Usage(what.into()).into());
+    }
     if let Some(threads) = args.threads {
         settings.threads = threads;
     }
