@@ -12,6 +12,7 @@ mod writeback_cache;
 pub(crate) use session::{Ends, start};
 
 use crate::failure::Failure;
+use crate::ioctl;
 use crate::server::{Attributes, Caller, Seek, Server, Write};
 use crate::settings::Settings;
 use attributes::{
@@ -497,7 +498,7 @@ impl Filesystem for Translator {
 
     fn ioctl(
         &self,
-        _: &Request,
+        request: &Request,
         ino: INodeNo,
         _: FileHandle,
         _: IoctlFlags,
@@ -507,6 +508,11 @@ impl Filesystem for Translator {
         reply: ReplyIoctl,
     ) {
         let _under_way = self.server.counters.begin();
+        if command == ioctl::TRIM {
+            let trimmed = self.server.trim(bytes, self.caller(request));
+            answer!(self, reply, trimmed, bytes => reply.ioctl(0, &bytes));
+            return;
+        }
         let number = self.number(ino);
         if let Some(writeback_cache) = &self.writeback_cache
             && Server::is_control_of_data(command)

@@ -48,6 +48,8 @@ use undercroft_fuse::options::MountOptions;
 ///   nodev, nosuid (default), noexec, and dev, suid, exec
 ///   allow_other, noallow_other      whether other users have access (default: if root mounts)
 ///   uid=N, gid=N                    show all files as belonging to N; with ro
+///   discard                         what becomes free is given back to the file or the disk, seconds later;
+///                                   `fstrim DIR` gives all free space back
 ///   fakeroot                        who mounts is root in the volume: nothing is refused, and what is
 ///                                   made belongs to root; without access for other users
 ///   norecovery                      leave the journal alone, as --no-replay
