@@ -81,7 +81,8 @@ fn picture(lines: &[(bool, String)]) -> Result<String> {
     let width = (COLUMNS as f64 * LETTER) as usize + 2 * MARGIN;
     let height = lines.len() * LINE + 2 * MARGIN;
     let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" role=\"img\">\n\
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" role=\"img\" \
+         xml:space=\"preserve\">\n\
          <title>A volume built, changed, brought back and made small</title>\n\
          <style>\n  rect {{ fill: #0d1117; stroke: #30363d }}\n  \
          text {{ font: 12px 'DejaVu Sans Mono', monospace; fill: #c9d1d9; white-space: pre }}\n  \

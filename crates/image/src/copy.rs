@@ -12,6 +12,7 @@ use undercroft_fs::{ErrorKind, FileSystem, NewFile, Owner, PathError};
 use undercroft_source::{Entry, EntryPath, Kind, Source, SourceError, Warnings};
 use undercroft_xfs::Error as VolumeError;
 use undercroft_xfs::format::FileType;
+use undercroft_xfs::mkfs::is_property;
 use undercroft_xfs::units::InodeNumber;
 
 /// Why a tree could not be copied.
@@ -114,6 +115,10 @@ pub fn copy(
     while let Some(mut entry) = source.next_entry()? {
         if let Some(Owner { uid, gid }) = options.owner {
             (entry.metadata.uid, entry.metadata.gid) = (uid, gid);
+        }
+        if entry.path.is_root() {
+            // The root directory of a volume may have properties of that, which another has for itself.
+            entry.xattrs.retain(|xattr| !is_property(&xattr.name));
         }
         store(&mut writer, source, &entry).map_err(|fault| match fault {
             Fault::Source(error) => CopyError::Source(error),
