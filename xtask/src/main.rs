@@ -22,6 +22,7 @@ mod newest;
 mod bench;
 mod boot;
 mod soak;
+mod terminal;
 mod test;
 
 use std::process::ExitCode;
@@ -50,6 +51,8 @@ enum Task {
     Public,
     /// Make the book, in target/book/html, and check its links
     Book,
+    /// Draw the terminal of the first page, docs/terminal.svg, from a real run
+    Terminal(terminal::TerminalArguments),
     /// Make what users install, in target/dist: binaries, archives, packages
     Dist(dist::DistArguments),
     /// Measure against other tools
@@ -151,6 +154,7 @@ fn run(arguments: &Arguments) -> Result<()> {
             println!("{}", book::make()?.display());
             Ok(())
         }
+        Task::Terminal(arguments) => terminal::write(arguments),
         Task::Dist(arguments) => dist::run(arguments),
         Task::Bench(arguments) => bench::run(arguments),
         Task::Soak(Soak::Fuzz(arguments)) => soak::fuzz(arguments),

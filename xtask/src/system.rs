@@ -57,6 +57,7 @@ pub(crate) const FOR_TESTS: &[Program] = &[
     program("rsync", "rsync"),
     program("umoci", "umoci"),
     program("skopeo", "skopeo"),
+    program("grub-fstest", "grub-common"),
     program("tidy", "tidy"),
     program("chromium", "chromium"),
     program("pdftotext", "poppler-utils"),

@@ -18,7 +18,8 @@ use uuid::Uuid;
 #[command(next_help_heading = "Disk and its file")]
 pub(crate) struct DiskArgs {
     /// Make a disk with a partition table, not a bare volume. Without --partition it has one
-    /// partition, root:xfs.
+    /// partition, root:xfs. GRUB 2.06 reads volumes of --preset lts-6.12 and older: where it loads a
+    /// kernel from the volume, say one of them.
     #[arg(long, value_name = "TABLE")]
     disk: Option<Table>,
 

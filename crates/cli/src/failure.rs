@@ -3,6 +3,7 @@
 use serde::Serialize;
 use std::io;
 use undercroft_fs::PathError;
+use undercroft_image::copy::CopyError;
 use undercroft_image::pack::PackError;
 use undercroft_image::unpack::UnpackError;
 #[cfg(feature = "lab")]
@@ -128,6 +129,8 @@ impl Failure {
                 }
                 _ => {}
             }
+        } else if let Some(CopyError::Entry { path, .. }) = cause.downcast_ref() {
+            self.add_path(path);
         } else if let Some(UnpackError::Volume { path, .. }) = cause.downcast_ref() {
             self.add_path(path);
         } else {

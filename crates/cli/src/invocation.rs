@@ -34,7 +34,13 @@ pub(crate) fn arguments(
     is_command: impl Fn(&OsStr) -> bool,
     is_root: bool,
 ) -> Invocation {
-    let all: Vec<OsString> = arguments.into_iter().collect();
+    let mut all: Vec<OsString> = arguments.into_iter().collect();
+    if let [_, help, asked] = &mut all[..]
+        && help == "help"
+        && (asked == "--help" || asked == "-h")
+    {
+        *asked = help.clone();
+    }
     let name = all.first().and_then(|name| Path::new(name).file_name());
     let is_helper = name.is_some_and(|name| name.as_bytes().starts_with(b"mount."));
     if name.is_some_and(|name| name == "fsck.undercroft") {
@@ -115,6 +121,13 @@ mod tests {
         let form = "undercroft disk.img /mnt -o rw";
         assert_eq!(run(form), mount("undercroft mount disk.img /mnt -o rw"));
         assert_eq!(run("mount.fuse.undercroft disk.img /mnt -sf"), Invocation::Nothing);
+    }
+
+    #[test]
+    fn help_has_a_help() {
+        for form in ["undercroft help --help", "undercroft help -h"] {
+            assert_eq!(run(form), command("undercroft help help"));
+        }
     }
 
     #[test]

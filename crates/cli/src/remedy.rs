@@ -6,6 +6,7 @@ use undercroft_block::stack::StackError;
 use undercroft_container::ContainerError;
 use undercroft_fs::PathError;
 use undercroft_fuse::options::OptionError;
+use undercroft_image::copy::CopyError;
 use undercroft_image::disk::DiskError;
 use undercroft_image::layer::LayerError;
 use undercroft_image::pack::PackError;
@@ -36,6 +37,8 @@ pub(crate) fn of(cause: &(dyn Error + 'static)) -> Option<String> {
         of_container(error.downcast_ref()?)
     } else if let Some(LayerError::NoRoom { .. }) = cause.downcast_ref() {
         Some("`undercroft grow` does that")
+    } else if let Some(error) = cause.downcast_ref() {
+        of_copy(error)
     } else {
         None
     };
@@ -45,6 +48,15 @@ pub(crate) fn of(cause: &(dyn Error + 'static)) -> Option<String> {
 fn of_container(error: &ContainerError) -> Option<&'static str> {
     match error {
         ContainerError::Backing { .. } => Some("--backing reads both"),
+        _ => None,
+    }
+}
+
+fn of_copy(error: &CopyError) -> Option<&'static str> {
+    match error {
+        CopyError::Source(error) => of_source(error),
+        CopyError::Exists { .. } => Some("use --force to replace it"),
+        CopyError::NoRoom { .. } => Some("`undercroft grow` makes the volume larger"),
         _ => None,
     }
 }

@@ -7,6 +7,9 @@ use std::time::Duration;
 use undercroft_block::stack::DeviceReport;
 use undercroft_block::{Latencies, QueueLatencies, QueueReport};
 
+/// The heading of options that all commands with an image have, below those of the command.
+pub(crate) const IMAGE_HEADING: &str = "Image";
+
 /// The option.
 #[derive(clap::Args, Default)]
 pub(crate) struct StatsArgs {
@@ -15,7 +18,7 @@ pub(crate) struct StatsArgs {
     /// (Q-local) or on another (Q-remote), and the requests answered on the CPU where they ended
     /// (C-local) or handed to another for it (C-remote). As tables on standard error; with --json
     /// as one more line of JSON.
-    #[arg(long)]
+    #[arg(long, help_heading = IMAGE_HEADING)]
     stats: bool,
 }
 

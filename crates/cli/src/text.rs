@@ -143,6 +143,25 @@ pub(crate) fn name(bytes: &[u8]) -> String {
     }
 }
 
+/// A name as shells read it: as it is, or in quotation marks that bash, zsh, ksh and the shell here know.
+pub(crate) fn quoted(bytes: &[u8]) -> String {
+    let is_text = std::str::from_utf8(bytes).is_ok_and(|text| visible(text) == text);
+    if !is_text {
+        return format!("$'{}'", bytes.escape_ascii());
+    }
+    // The text, with its backslashes as they are.
+    let text = String::from_utf8_lossy(bytes);
+    let is_special =
+        |letter: char| letter.is_whitespace() || "\"$`\\*?[](){}<>|&;!#~".contains(letter);
+    match () {
+        () if text.contains('\'') => {
+            format!("$'{}'", text.replace('\\', "\\\\").replace('\'', "\\'"))
+        }
+        () if text.contains(is_special) || text.is_empty() => format!("'{text}'"),
+        () => text.into_owned(),
+    }
+}
+
 /// The path of a name in a directory.
 pub(crate) fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
     let directory = directory.strip_suffix(b"/").unwrap_or(directory);
@@ -218,6 +237,23 @@ mod tests {
         assert_eq!(mode(FileType::Regular, 0o4755), "-rwsr-xr-x");
         assert_eq!(mode(FileType::Directory, 0o1766), "drwxrw-rwT");
         assert_eq!(mode(FileType::Socket, 0o2010), "s-----s---");
+    }
+
+    #[test]
+    fn odd_names_are_quoted() {
+        for (bytes, shown) in [
+            (&b"/etc/hosts"[..], "/etc/hosts"),
+            ("gr\u{fc}n".as_bytes(), "gr\u{fc}n"),
+            (b"two words", "'two words'"),
+            (b"back\\slash", "'back\\slash'"),
+            (b"it's", "$'it\\'s'"),
+            (b"caf\xe9", "$'caf\\xe9'"),
+            (b"a\nb", "$'a\\nb'"),
+            (b"", "''"),
+        ] {
+            assert_eq!(quoted(bytes), shown);
+        }
+        assert_eq!(quoted("gpj\u{202e}exe".as_bytes()), "$'gpj\\xe2\\x80\\xaeexe'");
     }
 
     #[test]

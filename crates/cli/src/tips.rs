@@ -19,8 +19,9 @@ const TIPS: &[(&[&str], &str)] = &[
         "`undercroft disks IMAGE` shows what is in an image: partitions, and what they hold",
     ),
     (
-        &["cp", "copy", "copy-in", "copy-out"],
-        "`undercroft put` copies into a volume, `undercroft get` out of it, `undercroft clone` within",
+        &["cp", "copy-in", "copy-out"],
+        "`undercroft put` copies into a volume, `undercroft get` out of it, `undercroft clone` within, \
+         `undercroft copy` to another",
     ),
     (&["rmdir"], "`undercroft rm --dir` removes empty directories"),
     (&["format"], "`undercroft mkfs` makes an empty volume"),

@@ -2,8 +2,12 @@
 
 use crate::access::AccessRule;
 use crate::clock::Clock;
+use crate::error::PathError;
 use crate::options::{AccessTimes, OpenOptions};
+use std::ffi::OsStr;
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, Reserved};
 use undercroft_xfs::format::{InodeCore, Timestamp, TimestampEncoding};
@@ -31,6 +35,8 @@ pub struct FileSystem {
     /// A cache above sets the times of changes of data.
     keeps_times: bool,
     access_times: Arc<AccessRule>,
+    /// Where paths without a slash in front start, from the root, without links and dots.
+    current_directory: Arc<[u8]>,
 }
 
 /// What all handles share.
@@ -76,6 +82,7 @@ impl FileSystem {
             clock: options.clock,
             keeps_times: false,
             access_times: Arc::new(AccessRule::new(options.access_times)),
+            current_directory: Arc::from(*b"/"),
         })
     }
 
@@ -84,7 +91,13 @@ impl FileSystem {
     pub fn from_volume(volume: Arc<Volume>) -> Self {
         let opened = Arc::new(Opened { volume, is_own: false });
         let access_times = Arc::new(AccessRule::new(AccessTimes::default()));
-        Self { opened, clock: Clock::default(), keeps_times: false, access_times }
+        Self {
+            opened,
+            clock: Clock::default(),
+            keeps_times: false,
+            access_times,
+            current_directory: Arc::from(*b"/"),
+        }
     }
 
     /// This handle with another clock.
@@ -122,6 +135,22 @@ impl FileSystem {
     /// Gives this handle, its clones and its open files another rule for times of access.
     pub fn set_access_times(&self, access_times: AccessTimes) {
         self.access_times.set(access_times);
+    }
+
+    /// This handle with another directory for paths without a slash in front, which start at the root
+    /// otherwise. It is kept by its path.
+    ///
+    /// # Errors
+    /// As [`metadata`](Self::metadata); it is no directory.
+    pub fn with_current_directory(self, path: impl AsRef<Path>) -> Result<Self, PathError> {
+        let current_directory = self.directory_path(path.as_ref())?.into();
+        Ok(Self { current_directory, ..self })
+    }
+
+    /// The directory that paths without a slash in front start at.
+    #[must_use]
+    pub fn current_directory(&self) -> &Path {
+        Path::new(OsStr::from_bytes(&self.current_directory))
     }
 
     /// The volume below.

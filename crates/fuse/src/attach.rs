@@ -45,7 +45,10 @@ fn bits(settings: &Settings) -> MountFlags {
 
 /// Options for the kernel's FUSE. The kind that the list of mounts shows is made of the subtype.
 fn words(settings: &Settings) -> Vec<&'static str> {
-    let mut words = vec!["subtype=undercroft", "default_permissions"];
+    let mut words = vec!["subtype=undercroft"];
+    if !settings.fake_root {
+        words.push("default_permissions");
+    }
     if settings.allow_other {
         words.push("allow_other");
     }

@@ -14,6 +14,16 @@ pub const GET_XATTR: u32 = 0x801c_581f;
 /// Sets what the structure says.
 pub const SET_XATTR: u32 = 0x401c_5820;
 
+/// Gives free space back to the device, as `fstrim` asks for it: a structure of three words of 64 bits, in
+/// bytes. They are where it starts, how long it is (and how much was given back), and the shortest extent.
+pub const TRIM: u32 = 0xc018_5879;
+
+/// The words of the structure that [`TRIM`] has; `None` if there are too few bytes.
+pub(crate) fn decode_trim(bytes: &[u8]) -> Option<[u64; 3]> {
+    let word = |at: usize| Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+    Some([word(0)?, word(8)?, word(16)?])
+}
+
 /// Flags of the word and of inodes that mean the same.
 const WORD: [(u32, InodeFlags); 6] = [
     (0x0000_0008, InodeFlags::SYNC),

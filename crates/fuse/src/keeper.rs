@@ -30,13 +30,21 @@ enum Awake {
 }
 
 impl Keeper {
-    pub(crate) fn start(server: &Arc<Server>, interval: Duration) -> io::Result<Self> {
+    pub(crate) fn start(
+        server: &Arc<Server>,
+        interval: Duration,
+        discard: bool,
+    ) -> io::Result<Self> {
         let (stopped, running) = io::pipe()?;
         let server = Arc::clone(server);
         // It may be missing; then a volume is clean when it is unmounted.
         let mut mounts = Watch::new().ok();
         let keep = move || {
             let mut next = Instant::now() + interval;
+            if discard && server.fs.is_writable() {
+                // From here on it is noted what becomes free.
+                server.discard_freed();
+            }
             loop {
                 match wait(&stopped, mounts.as_ref().map(|mounts| &mounts.list), next) {
                     Awake::Stopped => return,
@@ -49,6 +57,9 @@ impl Keeper {
                         next = Instant::now() + interval;
                         server.let_go();
                         if server.fs.is_writable() {
+                            if discard {
+                                server.discard_freed();
+                            }
                             server.checkpoint();
                         }
                     }

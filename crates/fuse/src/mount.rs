@@ -37,8 +37,8 @@ impl Mount {
         let fs = if settings.holds_data_back() { fs.with_kept_times() } else { fs };
         let shown = (settings.shown_uid, settings.shown_gid);
         let server = Server::new(fs, settings.name.clone(), shown, log);
-        let keeper =
-            Keeper::start(&server, settings.checkpoint_interval).map_err(MountFailure::Thread)?;
+        let keeper = Keeper::start(&server, settings.checkpoint_interval, settings.discard)
+            .map_err(MountFailure::Thread)?;
         let started = Translator::new(Arc::clone(&server), settings)
             .map_err(MountFailure::Thread)
             .and_then(|translator| protocol::start(translator, target, settings, ended));

@@ -36,6 +36,10 @@ pub struct MountOptions {
     pub shown_gid: Option<u32>,
     /// `commit=`, in seconds.
     pub checkpoint_seconds: Option<u64>,
+    /// `discard` or `nodiscard`.
+    pub discard: Option<bool>,
+    /// `fakeroot`: whoever asks is root.
+    pub fake_root: bool,
     /// `partition=`.
     pub partition: Option<String>,
     /// `offset=`, as it was typed.
@@ -72,8 +76,6 @@ pub enum OptionError {
 /// one UUID do not disturb one another here.
 const WITHOUT_MEANING: &[&str] = &[
     "nouuid",
-    "discard",
-    "nodiscard",
     "logbufs",
     "logbsize",
     "logdev",
@@ -156,6 +158,9 @@ impl MountOptions {
             "uid" => self.shown_uid = Some(number(name, value)?),
             "gid" => self.shown_gid = Some(number(name, value)?),
             "commit" => self.checkpoint_seconds = Some(number(name, value)?),
+            "discard" => self.discard = Some(true),
+            "nodiscard" => self.discard = Some(false),
+            "fakeroot" => self.fake_root = true,
             "partition" => self.partition = Some(nonempty(name, value)?),
             "offset" => self.offset = Some(value.to_owned()),
             // Defaults of this mount, and options for the programs that read fstab.
@@ -200,8 +205,10 @@ impl MountOptions {
         set(&mut settings.execute, self.execute);
         set(&mut settings.allow_other, self.allow_other);
         set(&mut settings.write_back, self.write_back);
+        set(&mut settings.discard, self.discard);
         settings.access_times = self.access_times.unwrap_or(settings.access_times);
         settings.exact_access_times |= self.access_times.is_some();
+        settings.fake_root |= self.fake_root;
         settings.synchronous |= self.synchronous;
         settings.synchronous_names |= self.synchronous_names;
         settings.shown_uid = self.shown_uid.or(settings.shown_uid);

@@ -41,6 +41,10 @@ pub struct Settings {
     pub shown_uid: Option<u32>,
     /// All files are shown to belong to this group.
     pub shown_gid: Option<u32>,
+    /// Whoever asks is root in the volume: nothing is refused, and what is made belongs to root.
+    pub fake_root: bool,
+    /// What became free for good is given back to the device: a file gets holes there.
+    pub discard: bool,
     /// Threads that answer.
     pub threads: NonZeroUsize,
     /// Written data is durable after this time, without an fsync.
@@ -70,6 +74,8 @@ impl Settings {
             write_back: true,
             shown_uid: None,
             shown_gid: None,
+            fake_root: false,
+            discard: false,
             threads: default_threads(),
             checkpoint_interval: Duration::from_secs(5),
         }

@@ -6,18 +6,14 @@
 //! the archive; each is a few transactions. The whole is none: what fails on the way, or a crash,
 //! leaves a sound volume with a part of the layer.
 
-use std::collections::BTreeMap;
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use crate::entry_writer::{EntryWriter, Fault, free_bytes};
+use std::path::PathBuf;
 use thiserror::Error;
-use undercroft_fs::{Change, Existing, FileSystem, NewFile, Owner, PathError, SetMode, SetTime};
+use undercroft_fs::FileSystem;
 use undercroft_source::oci::{LayerEntry, LayerSource, Mark};
 use undercroft_source::{Entry, EntryPath, Kind, SourceError, Warnings};
 use undercroft_xfs::Error as VolumeError;
-use undercroft_xfs::format::{DeviceNumber, FileType, Timestamp};
-use undercroft_xfs::mkfs::is_property;
-use undercroft_xfs::units::InodeNumber;
+use undercroft_xfs::format::FileType;
 
 /// Why a layer could not be put on a volume.
 #[derive(Debug, Error)]
@@ -80,301 +76,82 @@ pub fn apply(
     layer: &mut LayerSource,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<LayerSummary, LayerError> {
-    let mut applying = Applying { fs, times: BTreeMap::new(), summary: LayerSummary::default() };
-    applying.check(layer)?;
+    let mut writer = EntryWriter::new(fs, fs.root(), PathBuf::from("/"));
+    let mut entries = 0;
+    check(fs, &writer, layer)?;
     for mark in layer.marks() {
-        let path = match &mark {
-            Mark::Whiteout(path) | Mark::Opaque(path) => path.clone(),
-        };
-        applying.hide(&mark).map_err(|source| at(&path, source))?;
+        hide(&mut writer, &mark)?;
     }
     while let Some(LayerEntry { entry, is_implicit }) = layer.next_entry()? {
-        applying.store(layer, &entry, is_implicit)?;
-        applying.summary.entries += u64::from(!is_implicit);
-        progress(applying.summary.entries, applying.summary.bytes);
+        store(&mut writer, layer, &entry, is_implicit).map_err(|fault| match fault {
+            Fault::Source(error) => LayerError::Source(error),
+            Fault::Volume(error) => at(&entry.path, error),
+        })?;
+        entries += u64::from(!is_implicit);
+        progress(entries, writer.bytes);
     }
-    let removed = applying.summary.removed;
+    let removed = writer.removed;
     for path in layer.leftovers() {
-        let mark = Mark::Whiteout(path.clone());
-        applying.hide(&mark).map_err(|source| at(path, source))?;
+        hide(&mut writer, &Mark::Whiteout(path.clone()))?;
     }
-    applying.summary.removed = removed;
-    applying.set_times()?;
-    applying.summary.warnings = layer.warnings();
-    Ok(applying.summary)
+    writer.set_times().map_err(|(path, error)| at(&path, error))?;
+    Ok(LayerSummary { removed, entries, bytes: writer.bytes, warnings: layer.warnings() })
 }
 
 fn at(path: &EntryPath, source: VolumeError) -> LayerError {
     LayerError::Entry { path: path.to_string(), source }
 }
 
-struct Applying<'a> {
-    fs: &'a FileSystem,
-    /// When directories say at the end that they were changed: as their entries say, or as before.
-    times: BTreeMap<EntryPath, Timestamp>,
-    summary: LayerSummary,
+/// Finds what speaks against the layer before anything is changed.
+fn check(fs: &FileSystem, writer: &EntryWriter<'_>, layer: &LayerSource) -> Result<(), LayerError> {
+    for (target, is_hidden) in layer.links_below() {
+        let found = writer.find(&target).map_err(LayerError::Volume)?;
+        let reason = match found {
+            None => "neither the layer has before it, nor the volume",
+            Some(_) if is_hidden => "the layer hides",
+            Some((_, FileType::Directory)) => "is a directory",
+            Some(_) => continue,
+        };
+        return Err(LayerError::Link { target: target.to_string(), reason });
+    }
+    let (needed, _) = layer.content();
+    let free = free_bytes(fs).map_err(LayerError::Volume)?;
+    if needed > free {
+        return Err(LayerError::NoRoom { needed, free });
+    }
+    Ok(())
 }
 
-impl Applying<'_> {
-    /// Finds what speaks against the layer before anything is changed.
-    fn check(&self, layer: &LayerSource) -> Result<(), LayerError> {
-        for (target, is_hidden) in layer.links_below() {
-            let found = self.find(&target).map_err(LayerError::Volume)?;
-            let reason = match found {
-                None => "neither the layer has before it, nor the volume",
-                Some(_) if is_hidden => "the layer hides",
-                Some((_, FileType::Directory)) => "is a directory",
-                Some(_) => continue,
-            };
-            return Err(LayerError::Link { target: target.to_string(), reason });
-        }
-        let (needed, _) = layer.content();
-        let usage = self.fs.statfs().map_err(LayerError::Volume)?;
-        let free = usage.free_blocks.saturating_mul(usage.block_size.into());
-        if needed > free {
-            return Err(LayerError::NoRoom { needed, free });
-        }
-        Ok(())
-    }
-
-    /// The inode at a path and its kind; symbolic links are not followed.
-    fn find(&self, path: &EntryPath) -> Result<Option<(InodeNumber, FileType)>, VolumeError> {
-        let mut at = (self.fs.root(), FileType::Directory);
-        for name in path.components() {
-            if at.1 != FileType::Directory {
-                return Ok(None);
+/// Takes away what a mark hides.
+fn hide(writer: &mut EntryWriter<'_>, mark: &Mark) -> Result<(), LayerError> {
+    let (Mark::Whiteout(path) | Mark::Opaque(path)) = mark;
+    let mut hide = || {
+        let found = writer.find(path)?;
+        match (mark, found) {
+            (Mark::Whiteout(_), Some(_)) => writer.remove(path),
+            (Mark::Opaque(_), Some((_, FileType::Directory))) => {
+                writer.names(path)?.iter().try_for_each(|name| writer.remove(name))
             }
-            match self.fs.nodes().lookup(at.0, name) {
-                Ok(found) => at = (found.number, found.kind),
-                Err(VolumeError::NotFound(_)) => return Ok(None),
-                Err(error) => return Err(error),
-            }
+            _ => Ok(()),
         }
-        Ok(Some(at))
-    }
-
-    /// Takes away what a mark hides.
-    fn hide(&mut self, mark: &Mark) -> Result<(), VolumeError> {
-        match mark {
-            Mark::Whiteout(path) => {
-                let is_there = self.find(path)?.is_some();
-                if is_there {
-                    self.remove(path)?;
-                }
-            }
-            Mark::Opaque(path) => {
-                let Some((_, FileType::Directory)) = self.find(path)? else { return Ok(()) };
-                let names = self.fs.read_dir(path_of(path)).map_err(PathError::into_error)?;
-                let names: Vec<_> = names
-                    .map(|entry| Ok(path.join(entry?.file_name().as_encoded_bytes())))
-                    .collect::<Result<_, PathError>>()
-                    .map_err(PathError::into_error)?;
-                for name in names {
-                    self.remove(&name)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes away a name that is there, with all that is below it.
-    fn remove(&mut self, path: &EntryPath) -> Result<(), VolumeError> {
-        let (parent, name) = self.open_parent(path)?;
-        self.summary.removed += 1;
-        // Times of directories that are gone are not set.
-        self.times.retain(|directory, _| !is_within(directory, path));
-        if self.fs.nodes().lookup(parent, name)?.is_dir() {
-            self.fs.remove_dir_all(path_of(path)).map_err(PathError::into_error)
-        } else {
-            self.fs.nodes().unlink(parent, name).map(drop)
-        }
-    }
-
-    /// The directory that a path is in, which is about to change, and the name in it.
-    fn open_parent<'p>(
-        &mut self,
-        path: &'p EntryPath,
-    ) -> Result<(InodeNumber, &'p [u8]), VolumeError> {
-        let missing = || VolumeError::NotFound(path.to_string());
-        let (_, name) = path.split_last().ok_or_else(missing)?;
-        let parent = path.parent().ok_or_else(missing)?;
-        let (number, _) = self.find(&parent)?.ok_or_else(missing)?;
-        if !self.times.contains_key(&parent) {
-            let modified = self.fs.nodes().stat(number)?.modified;
-            self.times.insert(parent, modified);
-        }
-        Ok((number, name))
-    }
-
-    /// Stores one entry.
-    fn store(
-        &mut self,
-        layer: &mut LayerSource,
-        entry: &Entry,
-        is_implicit: bool,
-    ) -> Result<(), LayerError> {
-        let there = self.find(&entry.path).map_err(LayerError::Volume)?;
-        let result = match (&entry.kind, there) {
-            (Kind::Directory, Some((_, FileType::Directory))) if is_implicit => Ok(()),
-            (Kind::Directory, Some((number, FileType::Directory))) => {
-                self.set_metadata(number, entry)
-            }
-            (Kind::HardLink(target), there) => self.link(entry, target, there.is_some()),
-            (_, there) => self.replace(layer, entry, there.is_some())?,
-        };
-        result.map_err(|source| at(&entry.path, source))
-    }
-
-    /// Gives a file a further name.
-    fn link(
-        &mut self,
-        entry: &Entry,
-        target: &EntryPath,
-        is_there: bool,
-    ) -> Result<(), VolumeError> {
-        let found = self.find(target)?;
-        let (number, _) = found.ok_or_else(|| VolumeError::NotFound(target.to_string()))?;
-        // Held, so that it stays when the name that is replaced was its last.
-        let held = self.fs.nodes().open(number)?;
-        if is_there {
-            self.remove(&entry.path)?;
-        }
-        let (parent, name) = self.open_parent(&entry.path)?;
-        self.fs.nodes().link_file(&held, parent, name).map(drop)
-    }
-
-    /// Makes a new inode under the name of an entry, in the place of what is there.
-    fn replace(
-        &mut self,
-        layer: &mut LayerSource,
-        entry: &Entry,
-        is_there: bool,
-    ) -> Result<Result<(), VolumeError>, LayerError> {
-        let made = (|| {
-            if is_there {
-                self.remove(&entry.path)?;
-            }
-            let (parent, name) = self.open_parent(&entry.path)?;
-            self.make(parent, name, entry)
-        })();
-        let number = match made {
-            Ok(number) => number,
-            Err(error) => return Ok(Err(error)),
-        };
-        if let Kind::Regular { size, .. } = &entry.kind {
-            let file = match self.fs.nodes().open(number) {
-                Ok(file) => file,
-                Err(error) => return Ok(Err(error)),
-            };
-            while let Some(data) = layer.next_data()? {
-                let (buffer, range) = (data.chunk.buffer(), data.chunk.range());
-                // Past memory: a layer is read once, and times that are set later stay.
-                let now = self.fs.now();
-                if let Err(error) = file.open_file().write_direct(data.offset, buffer, range, now) {
-                    return Ok(Err(error));
-                }
-                self.summary.bytes += data.chunk.len() as u64;
-            }
-            // A hole at the end.
-            if file.size() < *size
-                && let Err(error) = file.set_len(*size)
-            {
-                return Ok(Err(error));
-            }
-        }
-        Ok(self.set_metadata(number, entry))
-    }
-
-    fn make(
-        &self,
-        parent: InodeNumber,
-        name: &[u8],
-        entry: &Entry,
-    ) -> Result<InodeNumber, VolumeError> {
-        let metadata = &entry.metadata;
-        let owner = Owner { uid: metadata.uid, gid: metadata.gid };
-        let new = NewFile { mode: metadata.mode, owner };
-        let fs = self.fs;
-        let node = |kind, device| fs.nodes().mknod(parent, name, kind, device, &new);
-        let none = DeviceNumber { major: 0, minor: 0 };
-        let made = match &entry.kind {
-            Kind::Directory => fs.nodes().mkdir(parent, name, &new)?,
-            Kind::Regular { .. } | Kind::HardLink(_) => {
-                fs.nodes().create(parent, name, &new, Existing::Refuse)?.0
-            }
-            Kind::Symlink(target) => fs.nodes().symlink(parent, name, target, owner)?,
-            Kind::CharDevice(device) => node(
-                FileType::Character,
-                DeviceNumber { major: device.major, minor: device.minor },
-            )?,
-            Kind::BlockDevice(device) => {
-                node(FileType::Block, DeviceNumber { major: device.major, minor: device.minor })?
-            }
-            Kind::Fifo => node(FileType::Fifo, none)?,
-            Kind::Socket => node(FileType::Socket, none)?,
-        };
-        Ok(made.number)
-    }
-
-    /// Gives an inode the metadata of an entry and no other attributes.
-    fn set_metadata(&mut self, number: InodeNumber, entry: &Entry) -> Result<(), VolumeError> {
-        let fs = self.fs;
-        for name in fs.nodes().list_xattrs(number)? {
-            if entry.xattrs.iter().all(|xattr| xattr.name != name) && !is_property(&name) {
-                fs.nodes().remove_xattr(number, &name)?;
-            }
-        }
-        let metadata = &entry.metadata;
-        let modified =
-            Timestamp { seconds: metadata.mtime.seconds, nanoseconds: metadata.mtime.nanoseconds };
-        let is_symlink = matches!(entry.kind, Kind::Symlink(_));
-        let change = Change {
-            // The mode of a link has no meaning.
-            mode: (!is_symlink).then_some(metadata.mode),
-            uid: Some(metadata.uid),
-            gid: Some(metadata.gid),
-            ..Change::default()
-        };
-        fs.nodes().set_attributes(number, &change)?;
-        // Capabilities go when the owner changes, so attributes come later.
-        for xattr in &entry.xattrs {
-            fs.nodes().set_xattr(number, &xattr.name, &xattr.value, SetMode::Either)?;
-        }
-        let time = Some(SetTime::To(modified));
-        fs.nodes().set_attributes(
-            number,
-            &Change { modified: time, accessed: time, ..Change::default() },
-        )?;
-        if entry.kind == Kind::Directory {
-            self.times.insert(entry.path.clone(), modified);
-        }
-        Ok(())
-    }
-
-    /// Gives directories that changed their times.
-    fn set_times(&self) -> Result<(), LayerError> {
-        for (path, modified) in &self.times {
-            let set = || {
-                let Some((number, _)) = self.find(path)? else { return Ok(()) };
-                let modified = Some(SetTime::To(*modified));
-                self.fs
-                    .nodes()
-                    .set_attributes(number, &Change { modified, ..Change::default() })
-                    .map(drop)
-            };
-            set().map_err(|source| at(path, source))?;
-        }
-        Ok(())
-    }
+    };
+    hide().map_err(|error| at(path, error))
 }
 
-/// A path as the file system takes it.
-fn path_of(path: &EntryPath) -> PathBuf {
-    Path::new("/").join(OsStr::from_bytes(path.as_bytes()))
-}
-
-/// Whether a path is another one, or below it.
-fn is_within(path: &EntryPath, other: &EntryPath) -> bool {
-    let rest = path.as_bytes().strip_prefix(other.as_bytes());
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+/// Stores one entry.
+fn store(
+    writer: &mut EntryWriter<'_>,
+    layer: &mut LayerSource,
+    entry: &Entry,
+    is_implicit: bool,
+) -> Result<(), Fault> {
+    let there = writer.find(&entry.path)?;
+    match (&entry.kind, there) {
+        (Kind::Directory, Some((_, FileType::Directory))) if is_implicit => Ok(()),
+        (Kind::Directory, Some((number, FileType::Directory))) => {
+            Ok(writer.set_metadata(number, entry)?)
+        }
+        (Kind::HardLink(target), _) => Ok(writer.link(&entry.path, target)?),
+        _ => writer.replace(entry, &mut || layer.next_data()),
+    }
 }

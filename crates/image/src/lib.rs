@@ -10,12 +10,16 @@
 struct Readme;
 
 // Rooms by floors, from the ground up: each uses only those on floors before its own.
+mod entry_writer;
+
 pub mod diff;
 pub mod disk;
 pub mod layer;
 pub mod unpack;
 
 pub mod pack;
+
+pub mod copy;
 
 mod found;
 

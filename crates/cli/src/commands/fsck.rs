@@ -1,7 +1,7 @@
 //! `undercroft fsck`: the command as fsck(8) calls it.
 
 use super::{check, replay};
-use crate::image::ImageArgs;
+use crate::image::{self, ImageArgs};
 use crate::report::{self, Outcome};
 use anyhow::Result;
 use serde::Serialize;
@@ -27,7 +27,7 @@ pub(crate) const WRONG_USAGE: u8 = 16;
 ///
 /// For example: undercroft fsck -p root.img
 #[derive(clap::Args)]
-#[command(group = clap::ArgGroup::new("write").args(["auto", "preen", "yes"]).multiple(true))]
+#[command(mut_arg("no_replay", image::hidden), group = clap::ArgGroup::new("write").args(["auto", "preen", "yes"]).multiple(true))]
 pub(super) struct Args {
     #[command(flatten)]
     pub(super) image: ImageArgs,

@@ -1,6 +1,6 @@
 //! `undercroft grow`.
 
-use crate::image::ImageArgs;
+use crate::image::{self, ImageArgs};
 use crate::report::{self, Outcome};
 use crate::{text, value};
 use anyhow::{Context, Result, bail};
@@ -22,6 +22,7 @@ use undercroft_xfs::maintain;
 ///
 /// For example: undercroft grow --size 20G root.img
 #[derive(clap::Args)]
+#[command(mut_arg("no_replay", image::hidden))]
 pub(super) struct Args {
     #[command(flatten)]
     pub(super) image: ImageArgs,
@@ -60,6 +61,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         if device.capacity().to_bytes().unwrap_or(u64::MAX) < *size {
             // The next to open the file gets it; the volume is looked at again then.
             drop((volume, device));
+            args.image.let_go();
             lengthen(&args.image, *size)?;
             device = args.image.writable_device()?;
         }

@@ -1,7 +1,7 @@
 //! `undercroft minimise`.
 
 use super::shrink;
-use crate::image::ImageArgs;
+use crate::image::{self, ImageArgs};
 use crate::report::Outcome;
 use anyhow::Result;
 use std::io::Write;
@@ -18,6 +18,7 @@ use undercroft_xfs::maintain;
 ///
 /// For example: undercroft minimise root.img
 #[derive(clap::Args)]
+#[command(mut_arg("no_replay", image::hidden))]
 pub(super) struct Args {
     #[command(flatten)]
     pub(super) image: ImageArgs,

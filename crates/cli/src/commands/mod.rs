@@ -4,6 +4,7 @@
 mod build;
 mod check;
 mod completions;
+mod copy;
 mod deleted;
 mod describe;
 mod diff;
@@ -90,6 +91,7 @@ enum Command {
     Disks(Deferred<disks::Args>),
     #[command(flatten)]
     Verb(Box<OnImage>),
+    Copy(Deferred<copy::Args>),
     Shell(Deferred<shell::Args>),
     Mount(Deferred<mount::Args>),
     #[command(visible_alias = "umount")]
@@ -140,8 +142,9 @@ impl Command {
             Self::Trim(args) => Some((&args.image, args.json)),
             Self::Set(args) => Some((&args.image, args.json)),
             Self::Frag(args) => Some((&args.image, args.json)),
-            Self::Mount(args) => Some((&args.image, false)),
+            Self::Mount(args) => Some((&args.image, args.json)),
             Self::Build(_)
+            | Self::Copy(_)
             | Self::Diff(_)
             | Self::Disks(_)
             | Self::Mkfs(_)
@@ -188,20 +191,11 @@ pub(crate) fn run(cli: &Cli) -> Result<Outcome> {
         let why = io::Error::new(failure.kind(), failure.to_string());
         return Err(anyhow!(why).context("cannot write to standard output"));
     }
-    // A reader of the first lines closes the pipe before the last.
-    let is_cut = match &cli.command {
-        Command::Extract(_)
-        | Command::Describe(_)
-        | Command::Deleted(_)
-        | Command::Undelete(_)
-        | Command::Salvage(_)
-        | Command::Shell(_) => true,
-        Command::Verb(verb) => matches!(&**verb, OnImage::Get(on) if on.verb.is_archive()),
-        _ => false,
-    };
-    match done {
-        Ok(outcome @ Outcome::Findings) => Ok(outcome),
-        _ if is_cut => Ok(Outcome::Cut),
+    // A reader of the first lines closes the pipe before the last. Lines of a shell that are left undone
+    // are another matter.
+    match (done, &cli.command) {
+        (Ok(outcome @ Outcome::Findings), _) => Ok(outcome),
+        (_, Command::Shell(_)) => Ok(Outcome::Cut),
         _ => Ok(Outcome::Done),
     }
 }
@@ -213,6 +207,7 @@ fn dispatch(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Info(args) => info::run(args, out),
         Command::Disks(args) => disks::run(args, out),
         Command::Verb(verb) => verb.run(out),
+        Command::Copy(args) => copy::run(args, out),
         Command::Shell(args) => shell::run(args, out),
         Command::Mount(args) => mount::run(args, out),
         Command::Unmount(args) => unmount::run(args, out),

@@ -1,7 +1,7 @@
 //! `undercroft replay`.
 
 use crate::failure::Usage;
-use crate::image::ImageArgs;
+use crate::image::{self, ImageArgs};
 use crate::progress::Progress;
 use crate::report::{self, Outcome};
 use anyhow::{Result, bail};
@@ -22,6 +22,7 @@ use undercroft_xfs::units::Lsn;
 ///
 /// For example: undercroft replay --dry-run root.img
 #[derive(clap::Args)]
+#[command(mut_arg("no_replay", image::hidden))]
 pub(super) struct Args {
     #[command(flatten)]
     pub(super) image: ImageArgs,

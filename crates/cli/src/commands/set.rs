@@ -1,6 +1,6 @@
 //! `undercroft set`.
 
-use crate::image::ImageArgs;
+use crate::image::{self, ImageArgs};
 use crate::report::{self, Outcome};
 use crate::text;
 use crate::value;
@@ -26,6 +26,7 @@ use uuid::Uuid;
 ///
 /// For example: undercroft set --uuid generate --label copy copy.img
 #[derive(clap::Args)]
+#[command(mut_arg("no_replay", image::hidden))]
 #[group(id = "change", required = true, multiple = true, args = ["uuid", "label"])]
 pub(super) struct Args {
     #[command(flatten)]

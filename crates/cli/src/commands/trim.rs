@@ -1,6 +1,6 @@
 //! `undercroft trim`.
 
-use crate::image::ImageArgs;
+use crate::image::{self, ImageArgs};
 use crate::progress::Progress;
 use crate::report::{self, Outcome};
 use crate::text;
@@ -16,7 +16,7 @@ use undercroft_xfs::maintain::{self, Trimmed};
 /// files may take a gigabyte. Only what is free for good is given back, whatever moment it is
 /// interrupted at. Removed files cannot be undeleted afterwards.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(mut_arg("no_replay", image::hidden), after_help = EXAMPLES)]
 pub(super) struct Args {
     #[command(flatten)]
     pub(super) image: ImageArgs,

@@ -1,5 +1,6 @@
 //! What is made of files that hold a disk in a format of their own.
 
+use crate::stats::IMAGE_HEADING;
 use clap::ValueEnum;
 use undercroft_block::stack::DiskFormat;
 
@@ -8,11 +9,11 @@ use undercroft_block::stack::DiskFormat;
 pub(crate) struct FormatArgs {
     /// Take an image as the bytes that it is, whatever they look like. Without this, a qcow2 is the disk in
     /// it.
-    #[arg(long, value_name = "FORMAT", conflicts_with = "backing")]
+    #[arg(long, value_name = "FORMAT", conflicts_with = "backing", help_heading = IMAGE_HEADING)]
     format: Option<Format>,
 
     /// Read the file, too, that a qcow2 has only the changes to, if that is in its directory or below.
-    #[arg(long)]
+    #[arg(long, help_heading = IMAGE_HEADING)]
     backing: bool,
 }
 

@@ -6,11 +6,11 @@ mod part;
 
 use crate::mounts;
 use crate::report;
-use crate::stats::StatsArgs;
+use crate::stats::{IMAGE_HEADING, StatsArgs};
 use crate::text;
 use crate::value;
 use anyhow::{Result, anyhow, bail};
-use clap::ValueHint;
+use clap::{Arg, ValueHint};
 use std::cell::{OnceCell, RefCell};
 use std::io::Write;
 use std::path::Path;
@@ -34,6 +34,12 @@ use undercroft_xfs::{Error as VolumeError, Volume};
 pub(crate) use format::FormatArgs;
 pub(crate) use part::{Part, PartitionChoice};
 
+/// An option that no help shows: a command that changes a volume replays its journal, so that
+/// --no-replay only refuses volumes.
+pub(crate) fn hidden(option: Arg) -> Arg {
+    option.hide(true)
+}
+
 /// A volume. Commands that read never write to it.
 #[derive(clap::Args)]
 pub(crate) struct ImageArgs {
@@ -43,17 +49,18 @@ pub(crate) struct ImageArgs {
     image: Description,
 
     /// The volume starts at this byte of the image (suffixes such as K, M, G).
-    #[arg(long, value_name = "BYTES", value_parser = value::size, conflicts_with = "partition")]
+    #[arg(long, value_name = "BYTES", value_parser = value::size, conflicts_with = "partition",
+        help_heading = IMAGE_HEADING)]
     offset: Option<u64>,
 
     /// The volume is this partition of a disk image (GPT or MBR): its number, as Linux counts, its
     /// name, or the label of the volume. Without this, the only XFS partition is taken.
-    #[arg(long, value_name = "N|NAME")]
+    #[arg(long, value_name = "N|NAME", help_heading = IMAGE_HEADING)]
     partition: Option<PartitionChoice>,
 
     /// Leave the journal alone: see a volume that was not unmounted as it is on the disk. Without
     /// this, its journal is replayed in memory.
-    #[arg(long)]
+    #[arg(long, help_heading = IMAGE_HEADING)]
     no_replay: bool,
 
     #[command(flatten)]
@@ -320,6 +327,11 @@ impl ImageArgs {
             ));
         }
         Ok(device)
+    }
+
+    /// Lets the devices go that were opened, without their statistics, so that the image can be opened anew.
+    pub(crate) fn let_go(&self) {
+        self.opened.borrow_mut().clear();
     }
 
     fn cannot_open(&self) -> String {

@@ -10,6 +10,16 @@ use std::path::Path;
 use undercroft_fs::{ErrorKind, PathError};
 
 impl Session<'_> {
+    /// As [`matching`](Self::matching), of no paths the current directory.
+    pub(crate) fn matching_or_here(&self, paths: &[OsString]) -> Result<Vec<OsString>> {
+        if paths.is_empty() { Ok(vec![self.here()]) } else { self.matching(paths) }
+    }
+
+    /// The current directory, by its path from the root.
+    pub(crate) fn here(&self) -> OsString {
+        self.fs.current_directory().into()
+    }
+
     /// These paths; instead of one with a pattern, all paths that are like it, sorted. One that is there
     /// as it is written stands for itself, and so does one that nothing is like.
     pub(crate) fn matching(&self, paths: &[OsString]) -> Result<Vec<OsString>> {
@@ -74,7 +84,7 @@ impl Session<'_> {
         pattern: &[u8],
         matcher: &GlobMatcher,
     ) -> Result<Vec<Vec<u8>>, PathError> {
-        let directory = if directory.is_empty() { b"/" } else { directory };
+        let directory = if directory.is_empty() { b"." } else { directory };
         let path = Path::new(OsStr::from_bytes(directory));
         match self.fs.metadata(path) {
             Ok(found) if found.is_dir() => {}

@@ -1,6 +1,6 @@
 //! The content of files, and their space.
 
-use crate::mounted::{Volume, pattern, succeeds};
+use crate::mounted::{Volume, pattern, succeeds, wait_for};
 use rustix::fs::{FallocateFlags, SeekFrom, copy_file_range, fallocate, seek, statvfs};
 use rustix::io::Errno;
 use std::fs::{self, File};
@@ -255,4 +255,62 @@ fn synchronous_writes_survive_a_crash() {
     assert_eq!(fs::read(mounted.path("sync")).unwrap(), b"synchronous");
     assert_eq!(fs::read(mounted.path("fsync")).unwrap(), b"fsynced");
     mounted.unmount();
+}
+
+/// Bytes that the file of an image takes.
+fn taken(volume: &Volume) -> u64 {
+    fs::metadata(volume.image()).unwrap().blocks() * 512
+}
+
+/// Free space is given back while files are written, whose contents stay.
+#[test]
+fn free_space_is_given_back_under_a_load() {
+    for options in [&["-o", "discard,commit=1"][..], &[]] {
+        let volume = Volume::sized("256M");
+        let mounted = volume.mount(options);
+        let is_discarding = !options.is_empty();
+        let trim = || {
+            if !is_discarding {
+                mounted.run("fstrim", &[], "");
+            }
+        };
+        fs::write(mounted.path("large"), pattern(100 << 20, 1)).unwrap();
+        fs::write(mounted.path("stays"), pattern(9 << 20, 2)).unwrap();
+        File::open(mounted.path("stays")).unwrap().sync_all().unwrap();
+        let full = taken(&volume);
+        assert!(full > 100 << 20, "{full}");
+        fs::remove_file(mounted.path("large")).unwrap();
+        thread::scope(|scope| {
+            for thread in 0..4_u64 {
+                let mounted = &mounted;
+                scope.spawn(move || {
+                    for round in 0..40_u64 {
+                        let path = mounted.path(format!("file-{thread}-{}", round % 3));
+                        let bytes = pattern(1 << 20, thread * 100 + round);
+                        fs::write(&path, &bytes).unwrap();
+                        File::open(&path).unwrap().sync_all().unwrap();
+                        assert!(fs::read(&path).unwrap() == bytes);
+                    }
+                });
+            }
+            (0..5).for_each(|_| {
+                trim();
+                thread::sleep(Duration::from_millis(200));
+            });
+        });
+        wait_for("space given back", || {
+            trim();
+            taken(&volume) < 64 << 20
+        });
+        mounted.unmount();
+        let mounted = volume.mount(&[]);
+        for thread in 0..4_u64 {
+            for round in 37..40_u64 {
+                let path = mounted.path(format!("file-{thread}-{}", round % 3));
+                assert!(fs::read(&path).unwrap() == pattern(1 << 20, thread * 100 + round));
+            }
+        }
+        assert!(fs::read(mounted.path("stays")).unwrap() == pattern(9 << 20, 2));
+        mounted.unmount();
+    }
 }

@@ -1,6 +1,6 @@
 //! Locks and permissions.
 
-use crate::mounted::Volume;
+use crate::mounted::{Volume, fails, succeeds, undercroft};
 use rustix::fs::{FlockOperation, fcntl_lock, flock};
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -75,4 +75,34 @@ fn owners_are_shown_as_asked_for() {
     let metadata = fs::metadata(mounted.path("file")).unwrap();
     assert_eq!((metadata.uid(), metadata.gid()), (1234, 4321));
     mounted.unmount();
+}
+
+/// A user who mounts with `-o fakeroot` sets owners and modes as root does, and the kernel's XFS agrees.
+#[test]
+fn a_fake_root_may_do_what_root_may() {
+    let volume = Volume::new();
+    let image = volume.image();
+    for path in [volume.at(), image.parent().unwrap().to_owned()] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    std::os::unix::fs::chown(&image, Some(65534), Some(65534)).unwrap();
+    let script = "mkdir -p srv/closed && echo x >srv/closed/file && chown 5:6 srv/closed/file && \
+        chmod 4750 srv/closed/file && chmod 0 srv/closed && cat srv/closed/file && stat -c %u:%g srv";
+    let as_user = |options: &str| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+        command.arg(undercroft().get_program()).args(["mount", "-o", options]).arg(&image);
+        command.args(["--exec", "sh", "-c", script]);
+        command
+    };
+    assert!(!as_user("rw").output().unwrap().status.success());
+    assert_eq!(succeeds(&mut as_user("fakeroot")), "x\n0:0\n");
+    volume.is_clean();
+    let listed = succeeds(undercroft().args(["ls", "-l"]).arg(&image).arg("/srv/closed"));
+    assert!(listed.starts_with("-rwsr-x---   1     5     6            2 "), "{listed}");
+    let message = fails(
+        2,
+        undercroft().args(["mount", "-o", "fakeroot,allow_other"]).arg(&image).arg("/mnt"),
+    );
+    assert!(message.contains("does not go with allow_other"), "{message}");
 }

@@ -15,7 +15,7 @@ fn a_built_volume_reads_back() {
     assert_eq!(succeeds(["cat", &sample.image, "/etc/hosts"]), "127.0.0.1 localhost\n");
     assert_eq!(succeeds(["ls", &sample.image, "etc"]), "deep\nhosts\nlink\n");
     let all = succeeds(["ls", "-R", &sample.image]);
-    assert_eq!(all, "/:\netc\n\n/etc:\ndeep\nhosts\nlink\n\n/etc/deep:\nodd\\nname\n");
+    assert_eq!(all, "/:\netc\n\n/etc:\ndeep\nhosts\nlink\n\n/etc/deep:\nodd\nname\n");
     let long = succeeds(["ls", "-l", &sample.image, "/etc/link"]);
     let expected = "lrwxrwxrwx   1     7 4000000000            5 1970-01-01T00:00:05.250000000Z \
                     /etc/link -> hosts\n";
@@ -134,12 +134,12 @@ fn a_reader_that_goes_away_gets_no_message() {
     fs::write(tree.join("large"), vec![b'x'; 8 << 20]).unwrap();
     let image = directory.path().join("image").display().to_string();
     succeeds(["build", &tree.display().to_string(), &image]);
-    for (args, status) in [(["cat", &image, "large"], 0), (["extract", &image, "-"], 1)] {
+    for args in [["cat", &image, "large"], ["extract", &image, "-"]] {
         let mut child =
             program().args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         drop(child.stdout.take());
         let output = child.wait_with_output().unwrap();
-        assert_eq!(output.status.code(), Some(status));
+        assert_eq!(output.status.code(), Some(0));
         assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     }
 }

@@ -205,6 +205,20 @@ fn the_kernel_mounts_the_partition() {
     mount.unmount().unwrap();
 }
 
+/// What the help says of GRUB.
+#[test]
+fn grub_reads_volumes_of_presets_to_6_12() {
+    let place = Place::new();
+    let tree = place.path("boot");
+    fs::create_dir_all(&tree).unwrap();
+    fs::write(format!("{tree}/kernel"), vec![b'k'; 3_000_000]).unwrap();
+    let image = place.path("grub.img");
+    for preset in ["lts-4.19", "lts-5.10", "lts-6.6", "lts-6.12"] {
+        succeeds(["build", "--force", "--preset", preset, &tree, &image]);
+        judge(&["grub-fstest", &image, "cmp", "(loop0)/kernel", &format!("{tree}/kernel")]);
+    }
+}
+
 #[test]
 fn the_same_input_is_the_same_disk() {
     let own = Place::new();

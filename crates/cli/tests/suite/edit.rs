@@ -76,7 +76,7 @@ fn names_are_made_moved_and_removed() {
 }
 
 fn ls_after_moves() -> &'static str {
-    "/a:\nb\nhosts\nnull\nsymlink\n\n/a/b:\nc\npipe\n\n/a/b/c:\n\n/a/null:\nodd\\nname\n"
+    "/a:\nb\nhosts\nnull\nsymlink\n\n/a/b:\nc\npipe\n\n/a/b/c:\n\n/a/null:\nodd\nname\n"
 }
 
 #[test]

@@ -77,17 +77,17 @@ fn values_that_no_volume_could_take_are_wrong_usage() {
     assert!(succeeds(["check", image]).starts_with("clean"));
 }
 
-/// In a pipeline it shows: an archive that ends early is not whole.
+/// Who reads the first lines alone is no failure of who writes them, whatever they are.
 #[test]
-fn an_archive_not_read_to_its_end_is_not_done() {
+fn output_that_is_not_read_to_its_end_is_no_failure() {
     let sample = volume();
     let local = sample.path("local");
     fs::write(&local, vec![b'x'; 8 << 20]).unwrap();
     succeeds(["put", &sample.image, &local, "/large"]);
-    for (command, expected) in [("extract \"$1\" -", 1), ("cat \"$1\" /large", 0)] {
+    for command in ["extract \"$1\" -", "cat \"$1\" /large", "get -r \"$1\" / -", "ls -R \"$1\""] {
         let script = format!("{{ \"$0\" {command}; echo $? >&2; }} | head -c 10 >/dev/null");
         let output = redirected(&sample, &script);
-        assert_eq!(String::from_utf8_lossy(&output.stderr), format!("{expected}\n"), "{command}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "0\n", "{command}");
     }
 }
 

@@ -22,7 +22,7 @@ const ELSEWHERE: [&str; 8] = [
 ];
 
 /// The volumes that the examples of a command speak of; those of others need none.
-const VOLUMES: [(&str, &[&str]); 19] = [
+const VOLUMES: [(&str, &[&str]); 20] = [
     ("", &["disk.img"]),
     ("build", &["base.img"]),
     ("diff", &["old.img", "new.img", "root.img", "disk.img", "a.img", "b.img", "app.img"]),
@@ -32,6 +32,7 @@ const VOLUMES: [(&str, &[&str]); 19] = [
     ("deleted", &["disk.img"]),
     ("salvage", &["disk.img"]),
     ("get", &["root.img"]),
+    ("copy", &["old.img", "new.img"]),
     ("mount", &["root.img", "disk.img"]),
     ("serve", &["root.img", "disk.img"]),
     ("unmount", &["root.img"]),
@@ -153,6 +154,7 @@ fn prepare(home: &Path) {
         "mnt",
         "efi/EFI/BOOT",
         "rootfs/etc",
+        "site",
         "rootfs/etc/selinux/targeted/contexts/files",
         "rootfs/etc/ssh",
         "rootfs/home/user",

@@ -57,28 +57,44 @@ fn answers_come_one_by_one() {
 }
 
 #[test]
-fn names_are_bytes_and_are_typed_as_ls_prints_them() {
+fn names_are_bytes_and_are_listed_as_they_are() {
     let sample = volume();
     // As bytes, and as escapes, with and without quotation marks.
-    let made = b"mkdir '/caf\xe9' \"/two words\\xff\" /line\\nbreak /back\\\\slash\nls /\n";
+    let made = b"mkdir '/caf\xe9' \"/two words\\xff\" $'/line\\nbreak' /back\\\\slash\nls /\n";
     let output = script(&sample, made);
     let message = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{message}");
-    let listed = "back\\\\slash\ncaf\\xe9\netc\nline\\nbreak\ntwo words\\xff\n";
-    assert_eq!(String::from_utf8(output.stdout).unwrap(), listed);
-    // Each name as it was printed leads there again.
-    for name in listed.lines() {
-        let output = script(&sample, format!("mkdir \"/{name}/sub\"\n").as_bytes());
+    let listed = &b"back\\slash\ncaf\xe9\netc\nline\nbreak\ntwo words\xff\n"[..];
+    assert_eq!(output.stdout, listed, "{}", output.stdout.escape_ascii());
+    // Escapes of a message, and quotation marks of a terminal, lead there again.
+    for name in ["\"/caf\\xe9\"", "$'/caf\\xe9'", "$'/line\\nbreak'", "'/back\\slash'"] {
+        let output = script(&sample, format!("stat {name}\n").as_bytes());
         let message = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{name}: {message}");
     }
-    let all = succeeds(["ls", "-R", &sample.image]);
-    assert!(all.contains("/two words\\xff:\nsub\n"), "{all}");
     let output = script(&sample, b"rm -r /caf\\xe9 \"/line\nbreak\" /back\\\\slash\n");
     assert!(String::from_utf8_lossy(&output.stderr).contains("line 1 of the script"));
     let gone = script(&sample, b"rm -r /caf\\xe9 /two\\ words\xff /line\\nbreak '/back\\slash'\n");
     assert!(gone.status.success(), "{}", String::from_utf8_lossy(&gone.stderr));
     assert_eq!(succeeds(["ls", &sample.image]), "etc\n");
+}
+
+#[test]
+fn paths_start_at_the_current_directory() {
+    let sample = volume();
+    let lines = b"mkdir /a\nmkdir /a/b\nln -s /a/b /link\ncd a\npwd\nmkdir c\nls\ncd ../link\n\
+        pwd\nfind\ncd ..\ndu\nls *\ncd\npwd\nls a\n?\n";
+    let output = script(&sample, lines);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{message}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let told = "/a\nb\nc\n/a/b\n/a/b\n0\t/a/b\n0\t/a/c\n0\t/a\nb:\n\nc:\n/\nb\nc\n";
+    assert!(text.starts_with(told), "{text}");
+    assert!(text.contains("Go to a directory"), "{text}");
+    for (line, why) in [("cd /etc/hosts", "not a directory"), ("cd /none", "no such file")] {
+        let message = error(&sample, line.as_bytes());
+        assert!(message.contains(why), "{message}");
+    }
 }
 
 #[test]

@@ -173,6 +173,34 @@ fn commands_and_paths_are_completed() {
 }
 
 #[test]
+fn odd_names_options_and_paths_of_this_machine_are_completed() {
+    let (sample, mut terminal) = volume();
+    assert_eq!(terminal.line(r"mkdir '/two words' $'/caf\xe9'"), "");
+    // As they are printed, they are read again.
+    let names = terminal.line("ls /");
+    let names: Vec<&str> = names.lines().map(str::trim).filter(|name| !name.is_empty()).collect();
+    assert_eq!(names, [r"$'caf\xe9'", "etc", "'two words'"]);
+    terminal.press("mkdir /caf\t");
+    terminal.expect(r"mkdir $'/caf\xe9/");
+    assert_eq!(terminal.line("deep'"), "");
+    terminal.press("cd /tw\t");
+    terminal.expect("cd '/two words/");
+    assert_eq!(terminal.line("'"), "");
+    assert_eq!(terminal.line("pwd").trim(), "'/two words'");
+    terminal.press("put --for\t");
+    terminal.expect("put --force ");
+    let (directory, _) = sample.image.rsplit_once('/').unwrap();
+    std::fs::write(format!("{directory}/odd name"), "text").unwrap();
+    terminal.press(&format!("{directory}/od\t"));
+    terminal.expect(&format!("'{directory}/odd name' "));
+    assert_eq!(terminal.line("motd"), "");
+    assert_eq!(terminal.line("cat mo\t").trim(), "text");
+    leaves(terminal, &sample, END);
+    assert_eq!(succeeds(["ls", &sample.image, "/two words"]), "motd\n");
+    assert_eq!(succeeds(["ls", &sample.image, "/caf?"]), "deep\n");
+}
+
+#[test]
 fn lines_are_remembered_and_corrected() {
     let (sample, mut terminal) = volume();
     assert_eq!(terminal.line("mkdir /first"), "");

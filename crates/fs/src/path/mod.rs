@@ -1,6 +1,7 @@
 //! Files by path, in the manner of `std::fs`.
 //!
-//! A path starts at the root of the volume, with or without a slash in front. Symbolic links are
+//! A path starts at the root of the volume, without a slash in front at the
+//! [current directory](crate::FileSystem::current_directory), which is the root by default. Symbolic links are
 //! resolved inside the volume, absolute ones from its root; `..` above the root is the root. Paths
 //! and their parts are bytes; a path may be longer than a kernel takes.
 

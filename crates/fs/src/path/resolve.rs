@@ -6,6 +6,8 @@
 
 use crate::names::NewFile;
 use crate::{FileSystem, PathError};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::Arc;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::inode::Inode;
@@ -119,11 +121,31 @@ impl FileSystem {
             follow,
             root: self.volume().inode(self.root()).map_err(failed)?,
             way: Vec::new(),
-            texts: vec![(path.to_vec(), 0)],
+            texts: self.texts_of(path),
             links: 0,
             link: None,
         };
         resolver.run(path)
+    }
+
+    /// The texts of a path, the last one first: its own, and in front of that the current directory, unless
+    /// it starts at the root.
+    fn texts_of(&self, path: &[u8]) -> Vec<(Vec<u8>, usize)> {
+        let mut texts = vec![(path.to_vec(), 0)];
+        let current = self.current_directory().as_os_str().as_bytes();
+        if !path.starts_with(b"/") && current != b"/" {
+            texts.push((current.to_vec(), 0));
+        }
+        texts
+    }
+
+    /// The path of a directory that a path leads to, from the root, without links and dots.
+    pub(crate) fn directory_path(&self, path: &Path) -> Result<Vec<u8>, PathError> {
+        let path = path.as_os_str().as_bytes();
+        let (inode, located) = self.locate_existing(path, Follow::ALL)?;
+        // What is no directory has no names.
+        self.child(&inode, b".").map_err(|error| located.failed(path, error))?;
+        Ok(located.canonical())
     }
 
     /// The inode that a path leads to, links followed; it must exist.

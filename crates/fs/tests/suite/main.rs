@@ -6,6 +6,7 @@ mod closing;
 mod damage;
 mod data;
 mod deep;
+mod discard;
 mod edges;
 mod examples;
 mod handles;

@@ -30,12 +30,19 @@ const WANTED: [InitFlags; 13] = [
 ];
 
 /// Asks the kernel for those that it has.
-pub(super) fn negotiate(config: &mut KernelConfig, write_back: bool, access_times: AccessTimes) {
+pub(super) fn negotiate(
+    config: &mut KernelConfig,
+    write_back: bool,
+    access_times: AccessTimes,
+    fake_root: bool,
+) {
     let write_back = write_back.then_some(InitFlags::FUSE_WRITEBACK_CACHE);
     // Each reading of a target is to come here, or none but the first needs to.
     let reads_once = access_times != AccessTimes::Always;
     let links = reads_once.then_some(InitFlags::FUSE_CACHE_SYMLINKS);
-    for wanted in WANTED.into_iter().chain(write_back).chain(links) {
+    // A kernel that knows access lists judges permissions by them.
+    let is_wanted = |wanted: &InitFlags| !fake_root || *wanted != InitFlags::FUSE_POSIX_ACL;
+    for wanted in WANTED.into_iter().filter(is_wanted).chain(write_back).chain(links) {
         // An old kernel lacks some: it asks more often then.
         let _ = config.add_capabilities(wanted);
     }

@@ -12,6 +12,7 @@ mod writeback_cache;
 pub(crate) use session::{Ends, start};
 
 use crate::failure::Failure;
+use crate::ioctl;
 use crate::server::{Attributes, Caller, Seek, Server, Write};
 use crate::settings::Settings;
 use attributes::{
@@ -75,6 +76,8 @@ pub(crate) struct Translator {
     /// Which reads that the kernel's cache would answer set times of access. If some do, it is told of each
     /// opening.
     access_times: AccessTimes,
+    /// Whoever asks is root.
+    fake_root: bool,
 }
 
 impl Translator {
@@ -85,7 +88,20 @@ impl Translator {
         let syncs_names = settings.synchronous || settings.synchronous_names;
         let is_exact = settings.exact_access_times && !settings.read_only;
         let access_times = if is_exact { settings.access_times } else { AccessTimes::Never };
-        Ok(Self { server, root, writeback_cache, syncs_names, access_times })
+        let fake_root = settings.fake_root;
+        Ok(Self { server, root, writeback_cache, syncs_names, access_times, fake_root })
+    }
+
+    fn caller(&self, request: &Request) -> Caller {
+        if self.fake_root {
+            return Caller::FAKE_ROOT;
+        }
+        Caller {
+            uid: request.uid(),
+            gid: request.gid(),
+            thread: request.pid(),
+            is_fake_root: false,
+        }
     }
 
     fn hears_openings(&self) -> bool {
@@ -112,13 +128,10 @@ impl Translator {
     }
 }
 
-fn caller(request: &Request) -> Caller {
-    Caller { uid: request.uid(), gid: request.gid(), thread: request.pid() }
-}
-
 impl Filesystem for Translator {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        capabilities::negotiate(config, self.writeback_cache.is_some(), self.access_times);
+        let write_back = self.writeback_cache.is_some();
+        capabilities::negotiate(config, write_back, self.access_times, self.fake_root);
         Ok(())
     }
 
@@ -169,7 +182,7 @@ impl Filesystem for Translator {
             modified: modified.map(set_time),
             changed: changed.map(timestamp),
         };
-        let set = self.server.set_attributes(self.number(ino), &set, caller(request));
+        let set = self.server.set_attributes(self.number(ino), &set, self.caller(request));
         self.send_attributes(reply, set);
     }
 
@@ -190,7 +203,7 @@ impl Filesystem for Translator {
     ) {
         let _under_way = self.server.counters.begin();
         let (at, mode) = ((self.number(parent), name.as_bytes()), (mode, umask));
-        let made = self.server.mknod(at, mode, decode_device(device), caller(request));
+        let made = self.server.mknod(at, mode, decode_device(device), self.caller(request));
         self.send_made(parent, reply, made);
     }
 
@@ -205,7 +218,7 @@ impl Filesystem for Translator {
     ) {
         let _under_way = self.server.counters.begin();
         let at = (self.number(parent), name.as_bytes());
-        self.send_made(parent, reply, self.server.mkdir(at, (mode, umask), caller(request)));
+        self.send_made(parent, reply, self.server.mkdir(at, (mode, umask), self.caller(request)));
     }
 
     fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -229,7 +242,7 @@ impl Filesystem for Translator {
         let _under_way = self.server.counters.begin();
         let at = (self.number(parent), name.as_bytes());
         let target = target.as_os_str().as_bytes();
-        self.send_made(parent, reply, self.server.symlink(at, target, caller(request)));
+        self.send_made(parent, reply, self.server.symlink(at, target, self.caller(request)));
     }
 
     fn rename(
@@ -318,7 +331,7 @@ impl Filesystem for Translator {
         // The kernel sends no longer ones than it was told to.
         let len = data.len() as u32;
         let number = self.number(ino);
-        if let Err(failure) = self.server.write(number, &write, caller(request)) {
+        if let Err(failure) = self.server.write(number, &write, self.caller(request)) {
             reply.error(self.errno(&failure));
             if let (Some(writeback_cache), false) = (&self.writeback_cache, write.is_direct) {
                 // What the kernel still has of it is not in the file.
@@ -432,7 +445,7 @@ impl Filesystem for Translator {
     ) {
         let _under_way = self.server.counters.begin();
         let (number, attribute) = (self.number(ino), (name.as_bytes(), value));
-        let set = self.server.set_xattr(number, attribute, flags, caller(request));
+        let set = self.server.set_xattr(number, attribute, flags, self.caller(request));
         self.send_done(reply, set);
     }
 
@@ -444,7 +457,7 @@ impl Filesystem for Translator {
 
     fn listxattr(&self, request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
         let _under_way = self.server.counters.begin();
-        let found = self.server.list_xattrs(self.number(ino), caller(request));
+        let found = self.server.list_xattrs(self.number(ino), self.caller(request));
         answer!(self, reply, found, list => send_sized(reply, &list, size));
     }
 
@@ -466,7 +479,7 @@ impl Filesystem for Translator {
         let _under_way = self.server.counters.begin();
         let at = (self.number(parent), name.as_bytes());
         let existing = if flags & EXCLUSIVE != 0 { Existing::Refuse } else { Existing::Open };
-        let made = self.server.create(at, (mode, umask), existing, caller(request));
+        let made = self.server.create(at, (mode, umask), existing, self.caller(request));
         answer!(self, reply, made, metadata => {
             let attributes = attributes(&metadata, node(metadata.number, self.root));
             let (handle, flags) = match self.opened(metadata.number, flags) {
@@ -485,7 +498,7 @@ impl Filesystem for Translator {
 
     fn ioctl(
         &self,
-        _: &Request,
+        request: &Request,
         ino: INodeNo,
         _: FileHandle,
         _: IoctlFlags,
@@ -495,6 +508,11 @@ impl Filesystem for Translator {
         reply: ReplyIoctl,
     ) {
         let _under_way = self.server.counters.begin();
+        if command == ioctl::TRIM {
+            let trimmed = self.server.trim(bytes, self.caller(request));
+            answer!(self, reply, trimmed, bytes => reply.ioctl(0, &bytes));
+            return;
+        }
         let number = self.number(ino);
         if let Some(writeback_cache) = &self.writeback_cache
             && Server::is_control_of_data(command)
@@ -525,7 +543,7 @@ impl Filesystem for Translator {
         let mode = mode.cast_unsigned();
         let number = self.number(ino);
         let range = (offset, len);
-        let done = self.server.allocate(number, mode, range, caller(request));
+        let done = self.server.allocate(number, mode, range, self.caller(request));
         self.send_done(reply, done);
     }
 
@@ -570,7 +588,7 @@ impl Filesystem for Translator {
         let _under_way = self.server.counters.begin();
         let (source, target) = ((self.number(source), from), (self.number(target), to));
         let len = len.min(MOST_COPIED);
-        let copied = self.server.copy(source, target, len, caller(request));
+        let copied = self.server.copy(source, target, len, self.caller(request));
         answer!(self, reply, copied, len => reply.written(len as u32));
     }
 }

@@ -1,6 +1,6 @@
 //! Flags and size hints of files.
 
-use super::Server;
+use super::{Caller, Server};
 use crate::failure::Failure;
 use crate::ioctl::{self, FileFlags};
 use rustix::io::Errno;
@@ -27,6 +27,21 @@ impl Server {
         let is_forbidden =
             flags.contains(InodeFlags::IMMUTABLE) || flags.contains(InodeFlags::APPEND) && !appends;
         if is_forbidden { Err(Errno::PERM.into()) } else { Ok(()) }
+    }
+
+    /// Gives free space back, as FITRIM asks for it.
+    pub(crate) fn trim(&self, bytes: &[u8], caller: Caller) -> Result<Vec<u8>, Failure> {
+        let is_owner = caller.uid == 0 || caller.uid == rustix::process::geteuid().as_raw();
+        if !is_owner {
+            return Err(Errno::PERM.into());
+        }
+        if !self.fs.is_writable() || self.is_at_rest() {
+            return Err(Errno::ROFS.into());
+        }
+        let [start, len, minimum] = ioctl::decode_trim(bytes).ok_or(Errno::INVAL)?;
+        let range = start..start.saturating_add(len);
+        let done = self.fs.volume().discard_free(range, minimum)?;
+        Ok([start, done, minimum].map(u64::to_ne_bytes).concat())
     }
 
     /// Answers an `ioctl` with `bytes`, and gives it to `reply`.

@@ -173,6 +173,13 @@ impl Server {
         });
     }
 
+    /// Gives back what became free for good. What the device does not take is only not given back.
+    pub(crate) fn discard_freed(&self) {
+        if let Err(error) = self.fs.volume().discard_freed() {
+            self.failures.note(&error);
+        }
+    }
+
     fn note_failed_write(&self, error: &Error) {
         match error {
             Error::Poisoned(why) => self.failures.end_of_changes(why),

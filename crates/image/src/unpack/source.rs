@@ -5,13 +5,16 @@ use super::volume::unpack;
 use super::walk::Course;
 use super::{Subtree, UnpackError};
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
+use undercroft_fs::{FileSystem, PathError};
 use undercroft_source::ahead::{Ahead, Filling, Stop};
 use undercroft_source::{
     BufferPool, Data, DataRange, Device, Entry, EntryPath, Kind, Links, Metadata, Source,
     SourceError, Timestamp, Xattr,
 };
 use undercroft_xfs::format::FileType;
+use undercroft_xfs::units::InodeNumber;
 use undercroft_xfs::{Volume, WalkOrder};
 
 /// A volume as a source: its entries sorted by name, as those of a directory are.
@@ -21,6 +24,9 @@ use undercroft_xfs::{Volume, WalkOrder};
 #[derive(Debug)]
 pub struct VolumeSource {
     volume: Arc<Volume>,
+    /// The directory on top, and its path from the root.
+    directory: InodeNumber,
+    path: Vec<u8>,
     state: State,
     is_scanned: bool,
 }
@@ -36,16 +42,36 @@ impl VolumeSource {
     /// The whole volume, which is not to be changed meanwhile.
     #[must_use]
     pub fn new(volume: &Arc<Volume>) -> Self {
-        Self { volume: Arc::clone(volume), state: State::Fresh, is_scanned: false }
+        Self::of(Subtree::from(volume))
+    }
+
+    /// The directory at a path of a volume, which is not to be changed meanwhile.
+    ///
+    /// # Errors
+    /// As [`Subtree::at`].
+    pub fn at(fs: &FileSystem, path: &Path) -> Result<Self, PathError> {
+        Ok(Self::of(Subtree::at(fs, path)?))
+    }
+
+    fn of(tree: Subtree<'_>) -> Self {
+        Self {
+            volume: Arc::clone(tree.volume),
+            directory: tree.directory,
+            path: tree.path.to_vec(),
+            state: State::Fresh,
+            is_scanned: false,
+        }
     }
 
     fn read(&self) -> Result<Ahead<UnpackError>, SourceError> {
-        let volume = Arc::clone(&self.volume);
+        let (volume, directory) = (Arc::clone(&self.volume), self.directory);
+        let path = self.path.clone();
         let read = move |filling: &mut Filling<UnpackError>| {
             let course = Course { order: WalkOrder::Names, data: true };
             let to =
                 Receiver::Consumer { filling, pool: BufferPool::default(), buffer: Vec::new() };
-            unpack(Subtree::from(&volume), course, &mut SourceSink { to }, &mut |_| {})?;
+            let tree = Subtree { volume: &volume, directory, path: &path };
+            unpack(tree, course, &mut SourceSink { to }, &mut |_| {})?;
             Ok(undercroft_source::Warnings::default())
         };
         Ahead::start(read).map_err(SourceError::Thread)
@@ -64,7 +90,8 @@ impl Source for VolumeSource {
         self.state = State::Ended;
         let course = Course { order: WalkOrder::Names, data: false };
         let mut sink = SourceSink { to: Receiver::Visitor(visit) };
-        unpack(Subtree::from(&self.volume), course, &mut sink, &mut |_| {}).map_err(failed)?;
+        let tree = Subtree { volume: &self.volume, directory: self.directory, path: &self.path };
+        unpack(tree, course, &mut sink, &mut |_| {}).map_err(failed)?;
         (self.state, self.is_scanned) = (State::Fresh, true);
         Ok(())
     }

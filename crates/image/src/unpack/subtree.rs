@@ -16,7 +16,7 @@ pub struct Subtree<'v> {
     /// The directory on top.
     pub(super) directory: InodeNumber,
     /// Its path from the root, for messages; without slashes at its ends, empty for the root.
-    path: &'v [u8],
+    pub(super) path: &'v [u8],
 }
 
 impl<'v> Subtree<'v> {

@@ -4,7 +4,7 @@ use super::outcome::{AffinityOutcome, Mechanism, Placement, Workload};
 use crate::outcome::Outcome;
 use crate::record::Record;
 use crate::report::blocks::{Blocks, Table};
-use crate::report::chapter::{Chapter, Finding};
+use crate::report::chapter::{Chapter, Finding, OF_ALL, TIMES};
 use crate::report::chapter::{newest, outcomes};
 use crate::statistics::{Estimate, Rule};
 
@@ -67,6 +67,7 @@ pub(crate) fn large(records: &[Record]) -> Chapter<'_> {
             Finding {
                 claim: "Throughput hardly depends on the placement: the best row beside the worst".to_owned(),
                 rule: Rule::AtMost(1.05),
+                unit: TIMES,
                 published: "1.002".to_owned(),
                 measured: by_mechanism(&best_beside_worst),
             },
@@ -75,6 +76,7 @@ pub(crate) fn large(records: &[Record]) -> Chapter<'_> {
                      row"
                     .to_owned(),
                 rule: Rule::AtLeast(1.0),
+                unit: OF_ALL,
                 published: "1 in all 18 rows".to_owned(),
                 measured: by_mechanism(&placed_as_asked),
             },
@@ -131,6 +133,7 @@ pub(crate) fn cached(records: &[Record]) -> Chapter<'_> {
                 claim: "rq_affinity = 1 costs no throughput: the rate beside that with 0"
                     .to_owned(),
                 rule: Rule::AtLeast(0.95),
+                unit: TIMES,
                 published: "1.003 by threads, 0.958 by interrupts".to_owned(),
                 measured: beside(|one| &one.rate.iops_of_runs),
             },
@@ -138,6 +141,7 @@ pub(crate) fn cached(records: &[Record]) -> Chapter<'_> {
                 claim: "rq_affinity = 1 saves CPU time: that of an I/O beside that with 0"
                     .to_owned(),
                 rule: Rule::AtMost(1.0),
+                unit: TIMES,
                 published: "0.78 by threads, 0.53 by interrupts, of the time in the kernel"
                     .to_owned(),
                 measured: beside(|one| &one.rate.cpu_ns_of_runs),

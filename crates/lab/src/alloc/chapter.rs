@@ -4,7 +4,7 @@ use super::outcome::{AllocOutcome, SearchOutcome};
 use crate::outcome::Outcome;
 use crate::record::Record;
 use crate::report::blocks::{Blocks, Table};
-use crate::report::chapter::{Chapter, Finding};
+use crate::report::chapter::{Chapter, Finding, TIMES};
 use crate::report::chapter::{every, newest, outcomes};
 use crate::statistics::{Estimate, Rule};
 
@@ -95,20 +95,21 @@ fn workload<'a>(
     question: &'static str,
 ) -> Chapter<'a> {
     let is_it = |of: &Outcome| of.alloc().is_some_and(|one| one.free_space == free_space);
-    let sections = newest(records, is_it);
-    let found = outcomes(&sections, Outcome::alloc);
-    let both = of(&found, "near").zip(of(&found, "near-2018"));
-    let layouts = both.and_then(|(near, before)| near.layout.as_ref().zip(before.layout.as_ref()));
-    let named = |name: &str, figure: Option<Estimate>| -> Vec<(String, Estimate)> {
-        figure.map(|figure| (name.to_owned(), figure)).into_iter().collect()
+    // A session for each seed.
+    let sections = every(records, is_it);
+    let pairs: Vec<_> = sections.iter().filter_map(|section| both(section)).collect();
+    let layouts =
+        || pairs.iter().filter_map(|(near, old)| near.layout.as_ref().zip(old.layout.as_ref()));
+    let named = |name: &str, figures: &[f64]| -> Vec<(String, Estimate)> {
+        Estimate::of(figures).map(|figure| (name.to_owned(), figure)).into_iter().collect()
     };
     let [before, with] = source.other_group;
-    let points = layouts.map(|(near, old)| {
-        Estimate::exact(100.0 * (near.switches_with_fillers - old.switches_with_fillers))
-    });
-    let extents =
-        layouts.map(|(near, old)| Estimate::exact(near.actual as f64 / old.actual as f64));
-    let rate = both.map(|(near, old)| Estimate::once(old.seconds / near.seconds));
+    let points: Vec<f64> = layouts()
+        .map(|(near, old)| 100.0 * (near.switches_with_fillers - old.switches_with_fillers))
+        .collect();
+    let extents: Vec<f64> =
+        layouts().map(|(near, old)| near.actual as f64 / old.actual as f64).collect();
+    let rates: Vec<f64> = pairs.iter().map(|(near, old)| old.seconds / near.seconds).collect();
     Chapter {
         id,
         title,
@@ -117,27 +118,30 @@ fn workload<'a>(
         published: source.table(),
         findings: vec![
             Finding {
-                claim: "As many extents stay in the group of their hint: per cent in another group, the new search less \
+                claim: "No more extents leave the group of their hint: per cent in another group, the new search less \
                      the old"
                     .to_owned(),
-                rule: Rule::Between(-1.0, 1.0),
+                rule: Rule::AtMost(1.0),
+                unit: "percentage points",
                 published: format!("{:+.2} ({before} to {with} %)", with - before),
-                measured: named("near less near-2018", points),
+                measured: named("near less near-2018", &points),
             },
             Finding {
                 claim: "Files are in as few extents: the new search beside the old".to_owned(),
                 rule: Rule::AtMost(1.01),
+                unit: TIMES,
                 published: format!(
                     "{:.4}",
                     f64::from(source.extents[1].0) / f64::from(source.extents[0].0)
                 ),
-                measured: named("extents, near beside near-2018", extents),
+                measured: named("extents, near beside near-2018", &extents),
             },
             Finding {
                 claim: "The workload is about as fast: the new search beside the old".to_owned(),
                 rule: Rule::AtLeast(0.95),
+                unit: TIMES,
                 published: format!("{:.3}", source.seconds[0] / source.seconds[1]),
-                measured: named("near beside near-2018", rate),
+                measured: named("near beside near-2018", &rates),
             },
         ],
         differs: DIFFERS,
@@ -174,12 +178,14 @@ pub(crate) fn single(records: &[Record]) -> Chapter<'_> {
             Finding {
                 claim: "The new search is at least ten times as fast there".to_owned(),
                 rule: Rule::AtLeast(10.0),
+                unit: TIMES,
                 published: String::new(),
                 measured: beside("near", "near-2018"),
             },
             Finding {
                 claim: "An index in memory is faster again".to_owned(),
                 rule: Rule::AtLeast(1.0),
+                unit: TIMES,
                 published: String::new(),
                 measured: beside("indexed", "near"),
             },
@@ -188,6 +194,7 @@ pub(crate) fn single(records: &[Record]) -> Chapter<'_> {
                      growth of the number"
                     .to_owned(),
                 rule: Rule::AtMost(0.1),
+                unit: TIMES,
                 published: String::new(),
                 measured: growth,
             },
@@ -213,6 +220,11 @@ fn growth(found: &[&SearchOutcome]) -> Vec<(String, Estimate)> {
     figure.into_iter().collect()
 }
 
-fn of<'a>(found: &[&'a AllocOutcome], variant: &str) -> Option<&'a AllocOutcome> {
-    found.iter().find(|one| one.variant == variant).copied()
+/// The outcomes of the new search and of the old one.
+fn both(section: &[Record]) -> Option<(&AllocOutcome, &AllocOutcome)> {
+    let of = |variant: &str| {
+        let mut found = section.iter().filter_map(|one| one.outcome.alloc());
+        found.find(|one| one.variant == variant)
+    };
+    of("near").zip(of("near-2018"))
 }

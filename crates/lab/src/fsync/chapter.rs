@@ -4,7 +4,7 @@ use super::outcome::{FsyncOutcome, Mode};
 use crate::outcome::Outcome;
 use crate::record::Record;
 use crate::report::blocks::{Blocks, Table};
-use crate::report::chapter::{Chapter, Finding};
+use crate::report::chapter::{Chapter, Finding, OF_MEAN, TIMES};
 use crate::report::chapter::{newest, outcomes};
 use crate::statistics::Spread;
 use crate::statistics::{Estimate, Rule};
@@ -22,18 +22,6 @@ const ITERATIONS: [(u64, f64, u64); 5] = [
 pub(crate) fn chapter(records: &[Record]) -> Chapter<'_> {
     let sections = newest(records, |of| matches!(of, Outcome::Fsync(_)));
     let found = outcomes(&sections, Outcome::fsync);
-    let mut table =
-        Table::new().numbers("Count").numbers("Size").numbers("Files/sec").numbers("App Overhead");
-    for (count, rate, overhead) in ITERATIONS {
-        table.row([
-            count.to_string(),
-            "4096".to_owned(),
-            format!("{rate:.1}"),
-            overhead.to_string(),
-        ]);
-    }
-    let mut published = Blocks::default();
-    published.table(table);
     let spread = Spread::of(&ITERATIONS.map(|(_, rate, _)| rate));
     let tickets = of(&found, "undercroft", Mode::Async);
     let each = of(&found, "undercroft", Mode::FsyncBeforeClose);
@@ -55,24 +43,27 @@ pub(crate) fn chapter(records: &[Record]) -> Chapter<'_> {
              waits at the end, instead of one by one?",
         source: "Dave Chinner, \u{201c}xfs: wire up aio_fsync method\u{201d}, linux-fsdevel, June 2014: fs_mark, 800,000 files of \
              4 KiB an iteration, asynchronous fsync of all of them; 16 CPUs, 16 GB.",
-        published,
+        published: published(),
         findings: vec![
             Finding {
                 claim: "Tickets make at least three times as many files durable as one fsync after the other, by one thread"
                     .to_owned(),
                 rule: Rule::AtLeast(3.0),
+                unit: TIMES,
                 published: String::new(),
                 measured: named("tickets beside fsync before close", ratio),
             },
             Finding {
                 claim: "One write of the journal serves many of them".to_owned(),
                 rule: Rule::AtLeast(10.0),
+                unit: "fsyncs",
                 published: String::new(),
                 measured: named("fsyncs a write of the journal", shared.map(|writes| Estimate::exact(1.0 / writes))),
             },
             Finding {
                 claim: "Iterations differ less than in the source: deviation over mean of files a second".to_owned(),
                 rule: Rule::AtMost(spread.stddev / spread.mean),
+                unit: OF_MEAN,
                 published: format!("{:.2} of the iterations above", spread.stddev / spread.mean),
                 measured: named(
                     "tickets",
@@ -82,6 +73,7 @@ pub(crate) fn chapter(records: &[Record]) -> Chapter<'_> {
             Finding {
                 claim: "Even one by one it is as fast as the kernel's own file system, beside".to_owned(),
                 rule: Rule::AtLeast(1.0),
+                unit: TIMES,
                 published: String::new(),
                 measured: named("ours beside the kernel's", beside),
             },
@@ -90,6 +82,22 @@ pub(crate) fn chapter(records: &[Record]) -> Chapter<'_> {
              kernel reclaim the pages of the files. There is no page cache of files here to be reclaimed.",
         sections,
     }
+}
+
+fn published() -> Blocks {
+    let mut table =
+        Table::new().numbers("Count").numbers("Size").numbers("Files/sec").numbers("App Overhead");
+    for (count, rate, overhead) in ITERATIONS {
+        table.row([
+            count.to_string(),
+            "4096".to_owned(),
+            format!("{rate:.1}"),
+            overhead.to_string(),
+        ]);
+    }
+    let mut published = Blocks::default();
+    published.table(table);
+    published
 }
 
 /// The outcome with the fewest threads.

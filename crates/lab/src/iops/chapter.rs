@@ -3,7 +3,7 @@
 use crate::outcome::Outcome;
 use crate::record::Record;
 use crate::report::blocks::Blocks;
-use crate::report::chapter::{Chapter, Finding, newest, outcomes};
+use crate::report::chapter::{Chapter, Finding, TIMES, newest, outcomes};
 use crate::statistics::{Estimate, Rule};
 
 /// I/Os a second.
@@ -29,6 +29,7 @@ pub(crate) fn chapter(records: &[Record]) -> Chapter<'_> {
         findings: vec![Finding {
             claim: "Batches make an I/O cheaper: the rate of the largest beside that of single I/Os, one thread".to_owned(),
             rule: Rule::AtLeast(1.0),
+            unit: TIMES,
             published: String::new(),
             measured: gain.map(|gain| ("null driver".to_owned(), gain)).into_iter().collect(),
         }],

@@ -4,7 +4,7 @@ use super::outcome::Operation;
 use crate::outcome::Outcome;
 use crate::record::Record;
 use crate::report::blocks::Blocks;
-use crate::report::chapter::{Chapter, Finding, newest, outcomes};
+use crate::report::chapter::{Chapter, Finding, TIMES, newest, outcomes};
 use crate::statistics::{Estimate, Rule};
 
 /// Empty files.
@@ -27,12 +27,15 @@ pub(crate) fn chapter(records: &[Record]) -> Chapter<'_> {
         source: "",
         published: Blocks::default(),
         findings: vec![Finding {
-            claim: "Each is at least as fast as in the kernel's own XFS, beside".to_owned(),
+            claim:
+                "Each is at least as fast as in the kernel's own XFS, beside (measured with --on)"
+                    .to_owned(),
             rule: Rule::AtLeast(1.0),
+            unit: TIMES,
             published: String::new(),
             measured: Operation::ALL.into_iter().filter_map(beside).collect(),
         }],
-        differs: "Nothing was published of this. The kernel is compared with only where the report was made with --on.",
+        differs: "Nothing was published of this. The kernel is compared with only where the report was made with --on DIR, a directory of its XFS.",
         sections,
     }
 }

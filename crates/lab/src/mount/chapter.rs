@@ -4,7 +4,7 @@ use super::outcome::{MountOutcome, Step, Tunables};
 use crate::outcome::Outcome;
 use crate::record::Record;
 use crate::report::blocks::{Blocks, Table};
-use crate::report::chapter::{Chapter, Finding};
+use crate::report::chapter::{Chapter, Finding, OF_ALL, TIMES};
 use crate::report::chapter::{newest, outcomes};
 use crate::statistics::{Estimate, Rule};
 
@@ -71,12 +71,14 @@ pub(crate) fn chapter(records: &[Record]) -> Chapter<'_> {
             Finding {
                 claim: "The placement does not show in the time of make: each setting beside the default".to_owned(),
                 rule: Rule::Between(0.97, 1.03),
+                unit: TIMES,
                 published: "0.998 to 1.003".to_owned(),
                 measured: ratios(&found, &[Step::Make]),
             },
             Finding {
                 claim: "Nor in the other steps, which differ more from run to run".to_owned(),
                 rule: Rule::Between(0.9, 1.1),
+                unit: TIMES,
                 published: "0.974 to 1.039".to_owned(),
                 measured: ratios(&found, &others),
             },
@@ -85,6 +87,7 @@ pub(crate) fn chapter(records: &[Record]) -> Chapter<'_> {
                      that are, in the worst setting"
                     .to_owned(),
                 rule: Rule::AtLeast(1.0),
+                unit: OF_ALL,
                 published: String::new(),
                 measured: queued_locally(&found).map(|share| ("q0".to_owned(), share)).into_iter().collect(),
             },

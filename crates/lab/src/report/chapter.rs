@@ -28,6 +28,8 @@ pub(crate) struct Chapter<'a> {
 pub(crate) struct Finding {
     pub(crate) claim: String,
     pub(crate) rule: Rule,
+    /// What its figures count.
+    pub(crate) unit: &'static str,
     /// The published figure, in words; empty where there is none.
     pub(crate) published: String,
     /// Figures that the rule is about, each with a name.
@@ -38,7 +40,27 @@ impl Finding {
     pub(crate) fn verdict(&self) -> Verdict {
         self.rule.judge_all(self.measured.iter().map(|(_, estimate)| estimate))
     }
+
+    /// The rule in words, with what its figures count.
+    pub(crate) fn rule_text(&self) -> String {
+        format!("{} {}", self.rule, self.unit)
+    }
+
+    /// The figures in words, each with its name.
+    pub(crate) fn figures(&self) -> impl Iterator<Item = String> {
+        let figure = |(name, estimate): &(String, Estimate)| {
+            format!("{name}: {}", estimate.in_unit(self.unit))
+        };
+        self.measured.iter().map(figure)
+    }
 }
+
+/// How often as much something is as what it stands beside.
+pub(crate) const TIMES: &str = "times";
+/// A deviation over its mean.
+pub(crate) const OF_MEAN: &str = "of the mean";
+/// A share of I/Os.
+pub(crate) const OF_ALL: &str = "of all";
 
 /// The records that are wanted, of the newest session that has any: variants in it took turns.
 pub(crate) fn newest(records: &[Record], wanted: impl Fn(&Outcome) -> bool) -> Vec<&[Record]> {

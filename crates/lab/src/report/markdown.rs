@@ -1,10 +1,9 @@
 //! The report as a document in Markdown: claims and figures without pictures.
 
-use std::fmt::Write;
-
 use crate::record::Record;
 use crate::report::chapter::{Chapter, Finding};
 use crate::report::chapters;
+use crate::report::noise::Noise;
 use crate::report::page::date;
 
 /// The report of `records` as a document: for each experiment what was published, and whether it
@@ -19,6 +18,12 @@ pub fn document(records: &[Record]) -> String {
     if let Some(last) = sessions.max_by_key(|session| session.started) {
         let (machine, day) = (last.machine.summary(), date(last.started));
         text += &format!("\n{machine}; undercroft {}; {day}.\n", last.version);
+    }
+    if let Some(noise) = Noise::of(records).filter(Noise::is_doubtful) {
+        text += &format!(
+            "\n{} The machine was busy, so claims on measured time are open.\n",
+            noise.text()
+        );
     }
     for chapter in &chapters::all(records) {
         add_chapter(chapter, &mut text);
@@ -45,17 +50,12 @@ fn add_chapter(chapter: &Chapter<'_>, text: &mut String) {
 }
 
 fn add_finding(finding: &Finding, text: &mut String) {
-    let mut measured = String::new();
-    for (name, estimate) in &finding.measured {
-        let between = if measured.is_empty() { "" } else { "<br>" };
-        // Writing to a string does not fail.
-        let _ = write!(measured, "{between}{name}: {estimate}");
-    }
+    let measured: Vec<String> = finding.figures().collect();
     let cells = [
         finding.claim.clone(),
-        finding.rule.to_string(),
+        finding.rule_text(),
         finding.published.clone(),
-        measured,
+        measured.join("<br>"),
         finding.verdict().words().to_owned(),
     ];
     let cells = cells.map(|cell| cell.replace('|', "\\|"));

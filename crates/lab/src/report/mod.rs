@@ -6,6 +6,7 @@ pub(crate) mod chapters;
 pub(crate) mod comparison;
 pub(crate) mod figures;
 pub(crate) mod markdown;
+pub(crate) mod noise;
 pub(crate) mod number;
 pub(crate) mod page;
 pub(crate) mod plot;

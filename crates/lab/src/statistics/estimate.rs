@@ -20,6 +20,8 @@ pub(crate) struct Estimate {
     pub(crate) high: f64,
     /// Runs behind it; `None` for a count over all of them.
     pub(crate) runs: Option<usize>,
+    /// The machine was busy with other work while it was measured.
+    pub(crate) is_doubtful: bool,
 }
 
 impl Estimate {
@@ -52,7 +54,7 @@ impl Estimate {
             })
             .collect();
         let (low, high) = inner(&mut drawn)?;
-        Some(Self { middle, low, high, runs: Some(samples.len()) })
+        Some(Self { middle, low, high, runs: Some(samples.len()), is_doubtful: false })
     }
 
     /// How often as much `own` is as `other`, run by run: variants took turns, so that a disturbance
@@ -79,33 +81,50 @@ impl Estimate {
             })
             .collect();
         let (low, high) = inner(&mut drawn)?;
-        Some(Self { middle, low, high, runs: Some(own.len().min(other.len())) })
+        let runs = Some(own.len().min(other.len()));
+        Some(Self { middle, low, high, runs, is_doubtful: false })
     }
 
     /// A count over all runs.
     pub(crate) const fn exact(count: f64) -> Self {
-        Self { middle: count, low: count, high: count, runs: None }
+        Self { middle: count, low: count, high: count, runs: None, is_doubtful: false }
     }
 
     /// One measurement that was not repeated.
     pub(crate) const fn once(value: f64) -> Self {
-        Self { middle: value, low: value, high: value, runs: Some(1) }
+        Self { middle: value, low: value, high: value, runs: Some(1), is_doubtful: false }
     }
 
-    /// Whether the interval says anything.
+    /// Whether the interval says anything: a count does; a measurement with enough runs, on a machine
+    /// that did nothing else.
     pub(super) fn is_judged(&self) -> bool {
-        self.runs.is_none_or(|runs| runs >= ENOUGH_RUNS)
+        self.runs.is_none_or(|runs| runs >= ENOUGH_RUNS && !self.is_doubtful)
+    }
+
+    /// Whether it is a number: a ratio to nothing is none.
+    pub(crate) fn is_finite(&self) -> bool {
+        self.middle.is_finite() && self.low.is_finite() && self.high.is_finite()
+    }
+}
+
+impl Estimate {
+    /// In words, with what it counts.
+    pub(crate) fn in_unit(&self, unit: &str) -> String {
+        format!("{} {unit}{}", digits(self.middle), self.interval())
+    }
+
+    fn interval(&self) -> String {
+        match self.runs {
+            None => String::new(),
+            Some(1) => " (one run)".to_owned(),
+            Some(_) => format!(" [{} to {}]", digits(self.low), digits(self.high)),
+        }
     }
 }
 
 impl fmt::Display for Estimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", digits(self.middle))?;
-        match self.runs {
-            None => Ok(()),
-            Some(1) => f.write_str(" (one run)"),
-            Some(_) => write!(f, " [{} to {}]", digits(self.low), digits(self.high)),
-        }
+        write!(f, "{}{}", digits(self.middle), self.interval())
     }
 }
 
@@ -178,9 +197,10 @@ mod tests {
 
     #[test]
     fn three_digits_and_the_interval() {
-        let estimate = Estimate { middle: 1.2345, low: 1.1, high: 12.34, runs: Some(5) };
-        assert_eq!(estimate.to_string(), "1.23 [1.10 to 12.3]");
-        assert_eq!(Estimate::exact(47.0).to_string(), "47.0");
-        assert_eq!(Estimate::once(0.184).to_string(), "0.184 (one run)");
+        let estimate =
+            Estimate { middle: 1.2345, low: 1.1, high: 12.34, runs: Some(5), is_doubtful: false };
+        assert_eq!(estimate.in_unit("times"), "1.23 times [1.10 to 12.3]");
+        assert_eq!(Estimate::exact(47.0).in_unit("locks"), "47.0 locks");
+        assert_eq!(Estimate::once(0.184).in_unit("of all"), "0.184 of all (one run)");
     }
 }

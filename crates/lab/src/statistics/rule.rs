@@ -23,7 +23,7 @@ pub(crate) enum Verdict {
     Holds,
     /// An interval is outside the rule.
     Fails,
-    /// An interval crosses the border, or there were too few runs for one.
+    /// An interval crosses the border, there were too few runs for one, or the machine was busy.
     Open,
     /// There are no records of it.
     NotMeasured,
@@ -66,6 +66,9 @@ impl Verdict {
         }
     }
 
+    /// All of them.
+    pub(crate) const ALL: [Self; 4] = [Self::Holds, Self::Fails, Self::Open, Self::NotMeasured];
+
     /// One word for it, or two.
     pub(crate) const fn words(self) -> &'static str {
         match self {
@@ -94,7 +97,7 @@ mod tests {
     use super::*;
 
     fn estimate(low: f64, high: f64) -> Estimate {
-        Estimate { middle: f64::midpoint(low, high), low, high, runs: Some(5) }
+        Estimate { middle: f64::midpoint(low, high), low, high, runs: Some(5), is_doubtful: false }
     }
 
     #[test]
@@ -111,6 +114,14 @@ mod tests {
     fn one_run_is_no_proof_and_a_count_is() {
         assert_eq!(Rule::AtLeast(1.0).judge(&Estimate::once(2.0)), Verdict::Open);
         assert_eq!(Rule::AtLeast(1.0).judge(&Estimate::exact(2.0)), Verdict::Holds);
+    }
+
+    #[test]
+    fn what_a_busy_machine_measures_is_open() {
+        let doubtful = Estimate { is_doubtful: true, ..estimate(2.0, 3.0) };
+        assert_eq!(Rule::AtLeast(1.0).judge(&doubtful), Verdict::Open);
+        let count = Estimate { is_doubtful: true, ..Estimate::exact(2.0) };
+        assert_eq!(Rule::AtLeast(1.0).judge(&count), Verdict::Holds);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::outcome::{UnplugOutcome, Variant};
 use crate::outcome::Outcome;
 use crate::record::Record;
 use crate::report::blocks::Blocks;
-use crate::report::chapter::{Chapter, Finding};
+use crate::report::chapter::{Chapter, Finding, TIMES};
 use crate::report::chapter::{newest, outcomes};
 use crate::statistics::{Estimate, Rule};
 
@@ -41,6 +41,7 @@ pub(crate) fn chapter(records: &[Record]) -> Chapter<'_> {
                 claim: "A look before the lock makes the mix faster where disks answer at once"
                     .to_owned(),
                 rule: Rule::AtLeast(1.05),
+                unit: TIMES,
                 published: "1.18, with real disks".to_owned(),
                 measured: gain(Variant::TestFirst, Variant::Locked, "test-first beside locked"),
             },
@@ -48,6 +49,7 @@ pub(crate) fn chapter(records: &[Record]) -> Chapter<'_> {
                 claim: "A plug of the submitting thread (Linux since 2011) is faster again"
                     .to_owned(),
                 rule: Rule::AtLeast(1.0),
+                unit: TIMES,
                 published: String::new(),
                 measured: gain(
                     Variant::ThreadPlug,
@@ -58,6 +60,7 @@ pub(crate) fn chapter(records: &[Record]) -> Chapter<'_> {
             Finding {
                 claim: "An unplug that finds nothing takes no lock".to_owned(),
                 rule: Rule::AtMost(0.0),
+                unit: "locks",
                 published: "none with the patch, 48 before".to_owned(),
                 measured: [Variant::TestFirst, Variant::ThreadPlug]
                     .into_iter()

@@ -62,6 +62,8 @@ pub struct BusyExtents {
     /// Blocks that are not free, and wait all the same.
     remapped: RemappedExtents,
     spared: Spared,
+    /// Extents that became free for all, if they are wanted.
+    freed: Mutex<Option<Vec<AllocRecord>>>,
 }
 
 /// The first busy extent that overlaps `[start, end)`.
@@ -150,8 +152,36 @@ impl BusyExtents {
             return;
         }
         let mut extents = self.extents.lock();
-        extents.retain(|_, busy| busy.checkpoint > checkpoint);
+        let mut freed = self.freed.lock();
+        extents.retain(|start, busy| {
+            let stays = busy.checkpoint > checkpoint;
+            if let (false, Some(freed)) = (stays, &mut *freed) {
+                freed.push(AllocRecord { start: AgBlock(*start), len: busy.len });
+            }
+            stays
+        });
+        drop(freed);
         self.removed(&extents);
+    }
+
+    /// The extents that became free for all since this was asked the last time; those from the first time
+    /// on.
+    pub(crate) fn take_freed(&self) -> Vec<AllocRecord> {
+        self.freed.lock().replace(Vec::new()).unwrap_or_default()
+    }
+
+    /// The parts of a free extent that are not busy.
+    pub(crate) fn idle_parts(&self, free: AllocRecord) -> Vec<AllocRecord> {
+        let extents = self.extents.lock();
+        let (mut parts, mut at, end) = (Vec::new(), free.start.0, free.start.0 + free.len);
+        while at < end {
+            let (first, after) = overlap(&extents, at, end).unwrap_or((end, end));
+            if first > at {
+                parts.push(AllocRecord { start: AgBlock(at), len: first - at });
+            }
+            at = after;
+        }
+        parts
     }
 
     fn counted(&self, extents: &BTreeMap<u32, Busy>) {

@@ -1,7 +1,9 @@
 //! The records of a group's trees, for reading alone.
 
 use super::tree::{may_point_to, pointer_to_root};
-use crate::btree::{BtreeKind, Cursor, Inobt, Lookup, ReadTree, Refcountbt, Rmapbt, Root};
+use crate::btree::{
+    BlockKey, Bnobt, BtreeKind, Cursor, Inobt, Lookup, ReadTree, Refcountbt, Rmapbt, Root,
+};
 use crate::cache::BufferRef;
 use crate::error::Error;
 use crate::format::{
@@ -12,7 +14,7 @@ use crate::group::GroupState;
 use crate::units::{AgBlock, AgInode, AgNumber, FileBlock, InodeNumber};
 use crate::volume::Volume;
 use std::marker::PhantomData;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use undercroft_block::Sector;
 
 /// Visits the free extents of a group in the order of one of its trees:
@@ -29,6 +31,51 @@ where
     K: BtreeKind<Pointer = AgBlock, Record = AllocRecord>,
 {
     records::<K>(volume, ag, visit)
+}
+
+/// Calls `act` with free extents in a range of blocks, cut to the range, of `most` blocks together. The
+/// group is locked meanwhile: nothing takes them. Returns where the next ones begin, if there are more.
+///
+/// # Errors
+/// A header or the tree is damaged, or the device failed; those of `act`.
+pub(crate) fn with_free_extents(
+    volume: &Volume,
+    ag: AgNumber,
+    range: Range<u32>,
+    most: u32,
+    act: impl FnOnce(&[AllocRecord]) -> Result<(), Error>,
+) -> Result<Option<u32>, Error> {
+    if range.is_empty() {
+        return Ok(None);
+    }
+    let guard = volume.lock_group(ag, true)?;
+    let Some(mut guard) = guard else { return Ok(None) };
+    let group = guard.state();
+    let mut tree = AgReader::<Bnobt> { volume, group, kind: PhantomData };
+    // One that begins before the range may reach into it.
+    let start = BlockKey::at(AgBlock(range.start));
+    let before = Cursor::<Bnobt>::new().find(&mut tree, &start, Lookup::LessOrEqual)?;
+    let low = before.map_or(start, |record| BlockKey::at(record.start));
+    let high = BlockKey::at(AgBlock(range.end));
+    let (mut found, mut left, mut next) = (Vec::new(), most, None);
+    Cursor::<Bnobt>::new().for_each_in_range(&mut tree, &low, &high, |record| {
+        let first = record.start.0.max(range.start);
+        let end = record.start.0.saturating_add(record.len).min(range.end);
+        if first >= end {
+            return Ok(ControlFlow::Continue(()));
+        }
+        let len = (end - first).min(left);
+        found.push(AllocRecord { start: AgBlock(first), len });
+        left -= len;
+        if left > 0 {
+            return Ok(ControlFlow::Continue(()));
+        }
+        next = Some(first + len);
+        Ok(ControlFlow::Break(()))
+    })?;
+    act(&found)?;
+    drop(guard);
+    Ok(next)
 }
 
 /// Visits the inode chunks of a group, ascending.

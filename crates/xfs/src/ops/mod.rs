@@ -11,6 +11,7 @@
 mod attribute_fork;
 mod create;
 mod directory;
+mod discard;
 mod extent_map;
 mod footprint;
 mod inherit;

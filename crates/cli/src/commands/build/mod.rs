@@ -13,7 +13,7 @@ use crate::report::{Outcome, json_line, note, warning};
 use crate::stats::StatsArgs;
 use crate::{text, value};
 use anyhow::{Result, bail};
-use clap::ValueHint;
+use clap::{Arg, ValueHint};
 use report::Report;
 use rule_options::RuleArgs;
 use std::io::Write;
@@ -55,7 +55,7 @@ use uuid::Uuid;
 ///
 /// The image appears under its name when it is whole, and not before.
 #[derive(clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(mut_args(only_in_long_help), after_help = SHORT_EXAMPLES, after_long_help = EXAMPLES)]
 pub(super) struct Args {
     /// A directory, a tar file (plain, gzip, zstd, xz), or - for a tar stream on standard input;
     /// oci:DIR or oci:DIR:TAG for a container image, likewise oci-archive:FILE and
@@ -154,7 +154,7 @@ struct ContentArgs {
     strip_absolute: bool,
 
     /// Refuse what would be taken with a warning: archives that may not be whole, rules that match
-    /// nothing.
+    /// nothing (--exclude and --include may).
     #[arg(long)]
     strict: bool,
 
@@ -194,6 +194,25 @@ struct DescribedArgs {
     #[arg(long)]
     slashes_are_spaces: bool,
 }
+
+/// The options of groups are in the long help.
+fn only_in_long_help(option: Arg) -> Arg {
+    let is_of_group = option.get_help_heading().is_some();
+    if is_of_group { option.hide_short_help(true) } else { option }
+}
+
+const SHORT_EXAMPLES: &str = "\
+Examples:
+  undercroft build rootfs/ root.img
+  undercroft build --owner 0:0 --exclude .git --add motd:/etc/motd . root.img
+  undercroft build --disk gpt --partition esp:efi/ --partition root:xfs rootfs/ pc.img
+
+More with --help:
+  Content           --rules, --exclude, --add, --chmod, --owner, --selinux, --mtime ...
+  Container images  --platform, --config-to, --image-labels
+  Descriptions      --contents, --slashes-are-spaces
+  Disk and its file --disk, --partition, --disk-size, --format, --reflink
+  Format            --label, --preset, --feature, --block-size, --log-size ...";
 
 const EXAMPLES: &str = "\
 Examples:

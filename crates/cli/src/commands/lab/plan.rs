@@ -88,8 +88,18 @@ const QUICK: &[Line] = &[
     ("affinity", "affinity --workload large --workload cached --repeat 3 --seconds 0.1", 45),
     (MOUNT, "mount --files 24 --repeat 5 --scratch @.", 60),
     (
-        "alloc",
-        "alloc --case clean --case random --variant near --variant near-2018 --variant indexed --scratch @.",
+        "alloc-1",
+        "alloc --case clean --case random --variant near --variant near-2018 --variant indexed --scratch @. --seed 1",
+        40,
+    ),
+    (
+        "alloc-2",
+        "alloc --case clean --case random --variant near --variant near-2018 --variant indexed --scratch @. --seed 2",
+        40,
+    ),
+    (
+        "alloc-3",
+        "alloc --case clean --case random --variant near --variant near-2018 --variant indexed --scratch @. --seed 3",
         40,
     ),
     (
@@ -122,8 +132,18 @@ const FULL: &[Line] = &[
     ("affinity", "affinity --workload large --workload cached --repeat 11 --seconds 0.5", 560),
     (MOUNT, "mount --repeat 11 --scratch @.", 450),
     (
-        "alloc",
-        "alloc --case clean --case random --variant near --variant near-2018 --variant indexed --scratch @.",
+        "alloc-1",
+        "alloc --case clean --case random --variant near --variant near-2018 --variant indexed --scratch @. --seed 1",
+        60,
+    ),
+    (
+        "alloc-2",
+        "alloc --case clean --case random --variant near --variant near-2018 --variant indexed --scratch @. --seed 2",
+        60,
+    ),
+    (
+        "alloc-3",
+        "alloc --case clean --case random --variant near --variant near-2018 --variant indexed --scratch @. --seed 3",
         60,
     ),
     ("alloc-hard-1", "alloc --case pathological --case sequential --scratch @. --seed 1", 40),

@@ -14,10 +14,11 @@ mod target;
 
 use crate::failure::Usage;
 use crate::image::{ImageArgs, MountWish, Part, PartitionChoice};
+use crate::mounts::status_of;
 use crate::remedy;
-use crate::report::Outcome;
+use crate::report::{self, Outcome};
 use crate::value;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::ValueHint;
 use std::ffi::OsString;
 use std::io::Write;
@@ -47,6 +48,10 @@ use undercroft_fuse::options::MountOptions;
 ///   nodev, nosuid (default), noexec, and dev, suid, exec
 ///   allow_other, noallow_other      whether other users have access (default: if root mounts)
 ///   uid=N, gid=N                    show all files as belonging to N; with ro
+///   discard                         what becomes free is given back to the file or the disk, seconds later;
+///                                   `fstrim DIR` gives all free space back
+///   fakeroot                        who mounts is root in the volume: nothing is refused, and what is
+///                                   made belongs to root; without access for other users
 ///   norecovery                      leave the journal alone, as --no-replay
 ///   stale                           with ro: although the image is being changed by a mount or another
 ///                                   program; what is read can be old, or not fit together
@@ -125,6 +130,10 @@ pub(super) struct Args {
     /// Add the log of a server in the background to this file, instead of the system's log.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "foreground")]
     log: Option<PathBuf>,
+
+    /// Print the state of the mount as JSON when it answers, as `undercroft status --json` does.
+    #[arg(long, conflicts_with_all = ["exec", "foreground"])]
+    pub(super) json: bool,
 }
 
 const USAGE: &str = "undercroft mount [OPTIONS] <IMAGE> [DIR] [--exec <PROGRAM> [ARGUMENT]...]";
@@ -136,7 +145,7 @@ struct Plan {
     memory: usize,
 }
 
-pub(super) fn run(args: &Args, _: &mut dyn Write) -> Result<Outcome> {
+pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     if !args.exec.is_empty() && std::env::args_os().next_back().as_ref() != args.exec.last() {
         let what = "--exec takes all that follows: undercroft mount IMAGE [DIR] --exec PROGRAM ARGUMENT...";
         return Err(Usage(what.into()).into());
@@ -167,8 +176,14 @@ pub(super) fn run(args: &Args, _: &mut dyn Write) -> Result<Outcome> {
         false => program::run(args),
         true if args.foreground => serve::in_foreground(args, &plan, directory),
         true => {
-            let started = background::start(&directory.display().to_string(), false)?;
-            Ok(started.map_or_else(|ended| ended, |_| Outcome::Done))
+            if let Err(ended) = background::start(&directory.display().to_string(), false)? {
+                return Ok(ended);
+            }
+            if args.json {
+                let status = status_of(directory).context("the mount does not say its state")?;
+                report::json_line(out, &status)?;
+            }
+            Ok(Outcome::Done)
         }
     }
 }
@@ -187,10 +202,14 @@ fn options(args: &Args) -> Result<MountOptions> {
 fn plan(args: &Args, options: &MountOptions) -> Result<Plan> {
     let mut settings = Settings::new(args.image.name());
     // The kernel checks permissions, so others may come, as they do to mounts of the kernel's own.
-    settings.allow_other = rustix::process::geteuid().is_root();
+    settings.allow_other = rustix::process::geteuid().is_root() && !options.fake_root;
     settings.read_only = args.read_only;
     options.apply(&mut settings);
     settings.read_only |= args.read_only;
+    if settings.fake_root && settings.allow_other {
+        let what = "fakeroot makes root of whoever asks, and does not go with allow_other";
+        return Err(Usage(what.into()).into());
+    }
     if let Some(threads) = args.threads {
         settings.threads = threads;
     }

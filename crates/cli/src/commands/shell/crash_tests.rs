@@ -55,8 +55,8 @@ fn record(batch: &Batch<'_>) -> Recording {
     let recorder = Arc::new(Recorder::with_contents(memory()).unwrap());
     let device = Arc::clone(&recorder);
     let volume = Arc::new(Volume::open_live(device, &LiveOptions::default()).unwrap());
-    let shell = Shell { session: Session::new(&volume).unwrap(), batch: true, json: false };
-    let run = |line: &str| shell.line(1, line.as_bytes(), &mut Vec::new()).map(drop).unwrap();
+    let mut shell = Shell { session: Session::new(&volume).unwrap(), batch: true, json: false };
+    let mut run = |line: &str| shell.line(1, line.as_bytes(), &mut Vec::new()).map(drop).unwrap();
     run(&format!("put {} /file", local.path().display()));
     run("sync");
     recorder.mark("durable");

@@ -1,11 +1,12 @@
 //! `undercroft shell`.
 
+mod completion;
 #[cfg(test)]
 mod crash_tests;
 mod line_editor;
 mod words;
 
-use crate::commands::verbs::InShell;
+use crate::commands::verbs::{InShell, NameArgs};
 use crate::failure::{ScriptLine, Usage};
 use crate::image::ImageArgs;
 use crate::report::{self, Outcome};
@@ -16,14 +17,15 @@ use line_editor::LineEditor;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::io::{self, BufRead, IsTerminal, Write};
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use words::Unfinished;
 
 /// Run many commands on one volume: those typed, or a script on standard input.
 ///
 /// Commands are those of the command line without the name of the image; words are quoted as in
 /// other shells, `#` begins a comment, a backslash at the end continues a line. Names of any bytes
-/// can be written as `ls` prints them, `caf\xe9` for one; with a space in them, in double quotes.
+/// can be written as `ls` prints them, $'caf\xe9' for one. Paths start at the root directory, or where
+/// `cd` has gone. On a terminal, the tab key completes commands, options, and paths.
 /// The output of a command is complete when it is done, and its changes are durable then, unless
 /// --batch is given. A script ends at the first command that fails; `exit` or the end of the input
 /// ends the shell, and leaves the volume unmounted.
@@ -75,6 +77,14 @@ struct Line {
 enum Command {
     #[command(flatten)]
     Verb(InShell),
+    /// Go to a directory, the root directory by default: paths without a slash in front start there.
+    Cd {
+        /// Path of the directory.
+        #[arg(default_value = "/")]
+        path: OsString,
+    },
+    /// Print the directory that paths without a slash in front start at.
+    Pwd(NameArgs),
     /// Leave the shell.
     #[command(visible_alias = "quit")]
     Exit,
@@ -109,12 +119,12 @@ struct Shell<'v> {
 }
 
 impl Shell<'_> {
-    fn run(&self, out: &mut dyn Write) -> Result<Outcome> {
+    fn run(mut self, out: &mut dyn Write) -> Result<Outcome> {
         if io::stdin().is_terminal() { self.converse(out) } else { self.script(out) }
     }
 
     /// A script: ends at the first error, which names the line.
-    fn script(&self, out: &mut dyn Write) -> Result<Outcome> {
+    fn script(&mut self, out: &mut dyn Write) -> Result<Outcome> {
         let mut outcome = Outcome::Done;
         let mut number = 0_u64;
         let mut line = Vec::new();
@@ -144,13 +154,10 @@ impl Shell<'_> {
     }
 
     /// A conversation: errors are printed, and the next line is asked for.
-    fn converse(&self, out: &mut dyn Write) -> Result<Outcome> {
-        let mut names: Vec<String> =
-            Line::command().get_subcommands().map(|verb| verb.get_name().to_owned()).collect();
-        names.push("help".into());
-        let mut editor = LineEditor::new(&self.session, names)?;
+    fn converse(&mut self, out: &mut dyn Write) -> Result<Outcome> {
+        let mut editor = LineEditor::new(Line::command(), &self.session.fs)?;
         let mut number = 0;
-        while let Some(line) = editor.read()? {
+        while let Some(line) = editor.read(&self.session.fs)? {
             number += 1;
             let next = self.line(number, line.as_bytes(), out);
             out.flush()?;
@@ -169,7 +176,7 @@ impl Shell<'_> {
     }
 
     /// Runs the line of a number.
-    fn line(&self, number: u64, line: &[u8], out: &mut dyn Write) -> Result<(Next, Outcome)> {
+    fn line(&mut self, number: u64, line: &[u8], out: &mut dyn Write) -> Result<(Next, Outcome)> {
         let mut words = words::split(line).map_err(|unfinished| match unfinished {
             Unfinished::Quotation => Usage("a quotation mark is left open".into()),
             Unfinished::Backslash => Usage("nothing follows the backslash at the end".into()),
@@ -178,6 +185,9 @@ impl Shell<'_> {
         else {
             return Ok((Next::More, Outcome::Done));
         };
+        if name == "?" {
+            words[0] = b"help".to_vec();
+        }
         let mut options = words.iter().take_while(|word| *word != b"--");
         if self.json && prints_json(&name) && !options.any(|word| word == b"--json") {
             words.insert(1, b"--json".to_vec());
@@ -201,6 +211,17 @@ impl Shell<'_> {
         };
         match command {
             Command::Exit => Ok((Next::Leave, Outcome::Done)),
+            Command::Cd { path } => {
+                self.session.fs = self.session.fs.clone().with_current_directory(path)?;
+                self.ended(number, &name, Outcome::Done, out)?;
+                Ok((Next::More, Outcome::Done))
+            }
+            Command::Pwd(names) => {
+                names.write(self.session.here().as_bytes(), out)?;
+                names.end(out)?;
+                self.ended(number, &name, Outcome::Done, out)?;
+                Ok((Next::More, Outcome::Done))
+            }
             Command::Verb(verb) => {
                 let outcome = verb.run(&self.session, out)?;
                 if !self.batch {

@@ -1,7 +1,7 @@
 //! Words of a line of the shell: quoted as in other shells, with the escapes that `ls` prints.
 //!
-//! White space separates words, `#` begins a comment. Text in single quotes stands for itself.
-//! Elsewhere `\n`, `\r`, `\t` and `\xHH` are the byte that `ls` shows so, a backslash at the end of
+//! White space separates words, `#` begins a comment. Text in single quotes stands for itself, but
+//! behind `$`, where escapes count, as `ls` prints names on a terminal. Elsewhere `\n`, `\r`, `\t` and `\xHH` are the byte that `ls` shows so, a backslash at the end of
 //! a line continues it, and before any other character it takes its meaning away. In double quotes
 //! it does so only where the character has one. Words are bytes, as names are.
 
@@ -35,6 +35,9 @@ pub(crate) fn split(line: &[u8]) -> Result<Vec<Vec<u8>>, Unfinished> {
                 rest.next().ok_or(Unfinished::Quotation)?;
             }
             b'"' => quoted(&mut rest, word.get_or_insert_default())?,
+            b'$' if rest.next_if(|byte| **byte == b'\'').is_some() => {
+                escaped(&mut rest, word.get_or_insert_default())?;
+            }
             b'\\' => match escape(&mut rest)? {
                 Escape::Continued => {}
                 Escape::Byte(byte) | Escape::Other(byte) => {
@@ -61,6 +64,20 @@ fn quoted(rest: &mut Rest<'_>, word: &mut Vec<u8>) -> Result<(), Unfinished> {
                     word.push(byte);
                 }
                 Escape::Other(byte) => word.extend([b'\\', byte]),
+            },
+            byte => word.push(*byte),
+        }
+    }
+}
+
+/// The text behind `$'`, up to the second single quotation mark.
+fn escaped(rest: &mut Rest<'_>, word: &mut Vec<u8>) -> Result<(), Unfinished> {
+    loop {
+        match rest.next().ok_or(Unfinished::Quotation)? {
+            b'\'' => return Ok(()),
+            b'\\' => match escape(rest).map_err(|_| Unfinished::Quotation)? {
+                Escape::Continued => {}
+                Escape::Byte(byte) | Escape::Other(byte) => word.push(byte),
             },
             byte => word.push(*byte),
         }
@@ -132,6 +149,10 @@ mod tests {
         let all: Vec<u8> = (1..=255).collect();
         let shown = all.escape_ascii().to_string();
         words(format!("\"{shown}\"").as_bytes(), &[&all]);
+        words(format!("$'{shown}'").as_bytes(), &[&all]);
+        words(crate::text::quoted(&all).as_bytes(), &[&all]);
+        words(crate::text::quoted(b"it's $5 \\").as_bytes(), &[b"it's $5 \\"]);
+        assert_eq!(split(b"$'a\\'"), Err(Unfinished::Quotation));
         // Without quotation marks, but for the space.
         words(shown.replace(' ', "\\ ").replace('#', "\\#").as_bytes(), &[&all]);
     }

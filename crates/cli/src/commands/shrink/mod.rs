@@ -2,7 +2,7 @@
 
 mod report;
 
-use crate::image::ImageArgs;
+use crate::image::{self, ImageArgs};
 use crate::progress::Progress;
 use crate::report::{Outcome, json_line, note};
 use crate::{text, value};
@@ -36,6 +36,7 @@ use undercroft_xfs::{Error, Volume};
 ///
 /// For example: undercroft shrink --size min --dry-run root.img
 #[derive(clap::Args)]
+#[command(mut_arg("no_replay", image::hidden))]
 pub(super) struct Args {
     #[command(flatten)]
     pub(super) image: ImageArgs,

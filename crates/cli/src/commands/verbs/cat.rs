@@ -59,9 +59,7 @@ struct End<'p> {
 }
 
 impl Verb for Args {
-    fn changes(&self) -> bool {
-        false
-    }
+    const CHANGES: bool = false;
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
         for paths in session.matching(&self.path)?.chunks(TOGETHER) {

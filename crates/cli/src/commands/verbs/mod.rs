@@ -4,41 +4,39 @@
 mod attributes;
 pub(crate) mod cat;
 pub(crate) mod clone;
+pub(crate) mod copying;
 pub(crate) mod dedupe;
-pub(crate) mod df;
-pub(crate) mod du;
 pub(crate) mod fallocate;
-pub(crate) mod find;
-pub(crate) mod get;
 pub(crate) mod label;
 pub(crate) mod ln;
-pub(crate) mod ls;
+mod looking;
 pub(crate) mod mkdir;
 pub(crate) mod mknod;
 pub(crate) mod mv;
-mod names;
-pub(crate) mod put;
 pub(crate) mod rm;
-pub(crate) mod stat;
 pub(crate) mod sync;
-pub(crate) mod tree;
 pub(crate) mod truncate;
-pub(crate) mod whose;
 
 use crate::deferred;
-use crate::image::ImageArgs;
+use crate::image::{self, ImageArgs};
 use crate::report::Outcome;
 use crate::session::Session;
 use anyhow::Result;
 use attributes::{chmod, chown, extsize, getacl, getxattr, rmxattr, setacl, setxattr, touch};
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
+use copying::{get, put};
+pub(crate) use looking::NameArgs;
+use looking::{df, du, find, ls, stat, tree, whose};
 use std::io::Write;
 
 /// One command.
 pub(crate) trait Verb {
+    /// Whether it may change the volume.
+    const CHANGES: bool = true;
+
     /// Whether the volume is opened for change.
     fn changes(&self) -> bool {
-        true
+        Self::CHANGES
     }
 
     /// Does it.
@@ -56,10 +54,13 @@ pub(crate) struct On<V> {
     pub(crate) verb: V,
 }
 
-impl<V: Args> Args for On<V> {
+impl<V: Args + Verb> Args for On<V> {
     // The verb comes last: the help is its own.
     fn augment_args(command: Command) -> Command {
-        deferred::augment(command, |command| V::augment_args(ImageArgs::augment_args(command)))
+        deferred::augment(command, |command| {
+            let command = V::augment_args(ImageArgs::augment_args(command));
+            if V::CHANGES { command.mut_arg("no_replay", image::hidden) } else { command }
+        })
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -67,7 +68,7 @@ impl<V: Args> Args for On<V> {
     }
 }
 
-impl<V: Args> FromArgMatches for On<V> {
+impl<V: Args + Verb> FromArgMatches for On<V> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let image = ImageArgs::from_arg_matches(matches)?;
         Ok(Self { image, verb: V::from_arg_matches(matches)? })

@@ -1,9 +1,11 @@
 //! `undercroft rm`.
 
 use super::Verb;
-use crate::report::Outcome;
+use crate::report::{self, Outcome};
 use crate::session::Session;
+use crate::text;
 use anyhow::{Context, Result, bail};
+use serde::Serialize;
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -43,6 +45,19 @@ pub(crate) struct Args {
     /// Overwrite what the files would leave, so that they cannot be got back.
     #[arg(long)]
     wipe: bool,
+
+    /// Print one JSON object for each path that was removed.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A path that was removed, as JSON.
+#[derive(Serialize)]
+struct Line {
+    #[serde(flatten)]
+    path: text::Name,
+    inode: u64,
+    kind: &'static str,
 }
 
 const EXAMPLES: &str = "\
@@ -52,12 +67,16 @@ Examples:
   undercroft rm -r --wipe root.img /etc/ssh";
 
 impl Verb for Args {
-    fn run(&self, session: &Session<'_>, _: &mut dyn Write) -> Result<Outcome> {
+    fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
         let mut wiping = self.wipe.then(|| Wiping::new(session.volume));
         let paths = session.matching(&self.path)?;
-        let removed = paths.iter().try_for_each(|path| match session.fs.symlink_metadata(path) {
-            Err(error) if self.force && error.kind() == ErrorKind::NotFound => Ok(()),
-            found => self.remove(session, path, &found?, wiping.as_mut()),
+        let removed = paths.iter().try_for_each(|path| {
+            let found = match session.fs.symlink_metadata(path) {
+                Err(error) if self.force && error.kind() == ErrorKind::NotFound => return Ok(()),
+                found => found?,
+            };
+            self.remove(session, path, &found, wiping.as_mut())?;
+            self.tell(path, &found, out)
         });
         // Those before an error are removed.
         let wiped = wiping.map_or(Ok(()), Wiping::finish);
@@ -65,9 +84,21 @@ impl Verb for Args {
         wiped?;
         Ok(Outcome::Done)
     }
+
+    fn json(&self) -> bool {
+        self.json
+    }
 }
 
 impl Args {
+    fn tell(&self, path: &OsStr, found: &Metadata, out: &mut dyn Write) -> Result<()> {
+        if self.json {
+            let (path, kind) = (text::Name::new(path.as_bytes()), text::kind(found.kind));
+            report::json_line(out, &Line { path, inode: found.number.0, kind })?;
+        }
+        Ok(())
+    }
+
     fn remove(
         &self,
         session: &Session<'_>,

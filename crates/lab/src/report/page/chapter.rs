@@ -51,7 +51,7 @@ fn claims(findings: &[Finding], has_source: bool) -> Markup {
                     @for finding in findings {
                         tr {
                             td.claim { (finding.claim) }
-                            td.rule data-name="rule" { (finding.rule) }
+                            td.rule data-name="rule" { (finding.rule_text()) }
                             @if has_source { td data-name="published" { (finding.published) } }
                             td data-name="measured" { (measured(finding)) }
                             td data-name="verdict" { (parts::verdict(finding.verdict())) }
@@ -69,7 +69,7 @@ fn measured(finding: &Finding) -> Markup {
             span.faint { "nothing" }
         } @else {
             ul.measured {
-                @for (name, estimate) in &finding.measured { li { (name) ": " (estimate) } }
+                @for figure in finding.figures() { li { (figure) } }
             }
         }
     }

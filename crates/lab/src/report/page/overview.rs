@@ -3,14 +3,10 @@
 use maud::{Markup, html};
 
 use super::parts;
-use crate::outcome::Outcome;
 use crate::record::{Record, Session};
 use crate::report::chapter::{Chapter, Finding};
-use crate::statistics::Spread;
-use crate::statistics::{Estimate, Verdict};
-
-/// Variation of the fixed loop from which figures are called doubtful.
-const NOISY: f64 = 0.05;
+use crate::report::noise::Noise;
+use crate::statistics::Verdict;
 
 pub(super) fn overview(records: &[Record], chapters: &[Chapter<'_>]) -> Markup {
     let sessions: Vec<&Session> = records.iter().map(|record| &record.session).collect();
@@ -21,8 +17,8 @@ pub(super) fn overview(records: &[Record], chapters: &[Chapter<'_>]) -> Markup {
                 "Undercroft rebuilds mechanisms of the Linux storage path in user space. Each chapter repeats an "
                 "experiment that was published about one of them, and holds the outcome against the published one: "
                 "not the figures, which are of other machines, but their shape. A claim holds where the interval of "
-                "each figure keeps the rule that is printed with it; where an interval crosses the border, or there "
-                "were fewer than three runs, the claim is open."
+                "each figure keeps the rule that is printed with it. It is open where an interval crosses the border, "
+                "where there were fewer than three runs, and where the machine was busy; a count needs no runs."
             }
             @if let Some(last) = sessions.iter().max_by_key(|session| session.started) {
                 p.faint {
@@ -37,25 +33,14 @@ pub(super) fn overview(records: &[Record], chapters: &[Chapter<'_>]) -> Markup {
 
 /// How much the fixed loop varied, within steps and between them.
 fn noise(records: &[Record]) -> Markup {
-    let loops = records.iter().filter_map(|record| match &record.outcome {
-        Outcome::Calibration(of) => Some(of.ns_of_runs.as_slice()),
-        _ => None,
-    });
-    let all: Vec<f64> = loops.flatten().copied().collect();
-    let Some(Estimate { middle, low, high, .. }) = Estimate::of_variation(&all) else {
-        return html! {};
-    };
-    let mean = Spread::of(&all).mean;
-    let text = format!(
-        "A loop that is always the same ran behind each step: {mean:.2} ns a round, variation {:.1} % \
-         [{:.1} to {:.1}].",
-        100.0 * middle,
-        100.0 * low,
-        100.0 * high
-    );
+    let Some(noise) = Noise::of(records) else { return html! {} };
+    let text = noise.text();
     html! {
-        @if middle > NOISY {
-            p.warning { (text) " The machine was busy with other work: figures are doubtful." }
+        @if noise.is_doubtful() {
+            p.warning {
+                (text) " The machine was busy with other work: figures are doubtful, and all claims on measured "
+                "time are open."
+            }
         } @else {
             p.faint { (text) }
         }
@@ -72,7 +57,7 @@ fn rows(chapters: &[Chapter<'_>]) -> Markup {
                         th scope="col" { "published" }
                         th scope="col" { "measured" }
                         th scope="col" { "verdict" }
-                        th scope="col" { "claims that hold" }
+                        th scope="col" { "all its claims" }
                     }
                 }
                 tbody { @for chapter in chapters { (row(chapter)) } }
@@ -83,8 +68,6 @@ fn rows(chapters: &[Chapter<'_>]) -> Markup {
 
 /// A chapter by its first claim.
 fn row(chapter: &Chapter<'_>) -> Markup {
-    let holding =
-        chapter.findings.iter().filter(|finding| finding.verdict() == Verdict::Holds).count();
     let first = chapter.findings.first();
     html! {
         tr {
@@ -92,13 +75,25 @@ fn row(chapter: &Chapter<'_>) -> Markup {
             td data-name="published" { (first.map_or("", |first| first.published.as_str())) }
             td data-name="measured" {
                 ul.measured {
-                    @for (name, estimate) in first.into_iter().flat_map(|first| &first.measured) {
-                        li { (name) ": " (estimate) }
-                    }
+                    @for figure in first.into_iter().flat_map(Finding::figures) { li { (figure) } }
                 }
             }
             td data-name="verdict" { (parts::verdict(first.map_or(Verdict::NotMeasured, Finding::verdict))) }
-            td data-name="claims that hold" { (holding) " of " (chapter.findings.len()) }
+            td data-name="all its claims" { (all_verdicts(&chapter.findings)) }
+        }
+    }
+}
+
+/// How many claims have each verdict.
+fn all_verdicts(findings: &[Finding]) -> Markup {
+    let counts = Verdict::ALL.map(|verdict| {
+        (verdict, findings.iter().filter(|finding| finding.verdict() == verdict).count())
+    });
+    html! {
+        ul.measured {
+            @for (verdict, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
+                li { (count) " " (parts::verdict(verdict)) }
+            }
         }
     }
 }

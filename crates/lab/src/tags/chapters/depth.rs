@@ -3,7 +3,7 @@
 use crate::outcome::Outcome;
 use crate::record::Record;
 use crate::report::blocks::{Blocks, Table};
-use crate::report::chapter::{Chapter, Finding};
+use crate::report::chapter::{Chapter, Finding, TIMES};
 use crate::report::chapter::{newest, outcomes};
 use crate::statistics::{Estimate, Rule};
 use crate::tags::outcome::{PolicyName, TagsOutcome};
@@ -106,6 +106,7 @@ fn gains(found: &[&TagsOutcome], published: &[[(f64, f64); 6]; 2]) -> Vec<Findin
     let finding = |claim: &str, rule: Rule, columns: std::ops::Range<usize>| Finding {
         claim: claim.to_owned(),
         rule,
+        unit: TIMES,
         published: DEPTHS[columns.clone()]
             .iter()
             .zip(published[1][columns.clone()].iter().zip(&published[0][columns.clone()]))
@@ -142,6 +143,7 @@ fn deeper(found: &[&TagsOutcome], policy: PolicyName, published: &[(f64, f64); 6
             "With {policy}, twice the tags are never slower: the rate as a share of that with half as many"
         ),
         rule: Rule::AtLeast(0.95),
+        unit: TIMES,
         published: words.join(", "),
         measured,
     }

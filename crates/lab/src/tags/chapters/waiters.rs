@@ -3,7 +3,7 @@
 use crate::outcome::Outcome;
 use crate::record::Record;
 use crate::report::blocks::{Blocks, Table};
-use crate::report::chapter::{Chapter, Finding};
+use crate::report::chapter::{Chapter, Finding, OF_MEAN, TIMES};
 use crate::report::chapter::{newest, outcomes};
 use crate::statistics::Spread;
 use crate::statistics::{Estimate, Rule};
@@ -53,6 +53,7 @@ pub(crate) fn herd(records: &[Record]) -> Chapter<'_> {
                 claim: "Waking every waiter at least doubles the context switches of an I/O"
                     .to_owned(),
                 rule: Rule::AtLeast(2.0),
+                unit: TIMES,
                 published: "800,000 / 400,000 a second = 2".to_owned(),
                 measured: [PolicyName::Cyclic8, PolicyName::Counters]
                     .into_iter()
@@ -62,6 +63,7 @@ pub(crate) fn herd(records: &[Record]) -> Chapter<'_> {
             Finding {
                 claim: "Counters grant at most one wake-up for each tag that comes back".to_owned(),
                 rule: Rule::AtMost(1.0),
+                unit: "wake-ups",
                 published: String::new(),
                 measured: wakes
                     .map(|wakes| ("wake-ups a put".to_owned(), Estimate::exact(wakes)))
@@ -99,6 +101,7 @@ pub(crate) fn variability(records: &[Record]) -> Chapter<'_> {
                  I/Os a second"
                 .to_owned(),
             rule: Rule::AtMost(files.stddev / files.mean),
+            unit: OF_MEAN,
             published: format!("{:.3} of the files a second above", files.stddev / files.mean),
             measured: [PolicyName::Counters, PolicyName::Cyclic8, PolicyName::Cyclic1]
                 .into_iter()
@@ -138,6 +141,7 @@ pub(crate) fn fairness(records: &[Record]) -> Chapter<'_> {
             claim: "With fair shares the small reader does more reads a second than without"
                 .to_owned(),
             rule: Rule::AtLeast(1.0),
+            unit: TIMES,
             published: String::new(),
             measured: gain.map(|gain| ("counters".to_owned(), gain)).into_iter().collect(),
         }],

@@ -1,12 +1,12 @@
 //! How names are printed.
 
 use crate::text;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
-/// How names are printed.
+/// How names are printed: on a terminal so that shells read them, elsewhere as they are.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct NameArgs {
-    /// End each line with a byte of zero, and print names as they are: for `xargs -0`.
+    /// End each line with a byte of zero in place of a line feed, for `xargs -0`.
     #[arg(short = '0', long = "null")]
     null: bool,
 }
@@ -15,9 +15,13 @@ impl NameArgs {
     /// Lines that end with zeroes.
     pub(crate) const NULL: Self = Self { null: true };
 
-    /// Writes a name: bytes that are not text as escapes, which commands take as well.
+    /// Writes a name: on a terminal in quotation marks where shells, this one too, want them.
     pub(crate) fn write(self, name: &[u8], out: &mut dyn Write) -> io::Result<()> {
-        if self.null { out.write_all(name) } else { write!(out, "{}", text::name(name)) }
+        if !self.null && io::stdout().is_terminal() {
+            write!(out, "{}", text::quoted(name))
+        } else {
+            out.write_all(name)
+        }
     }
 
     /// Ends a line.

@@ -1,38 +1,45 @@
 //! `undercroft put`.
 
-use super::Verb;
+use super::fill::{Fault, fill};
+use super::tree;
+use crate::commands::verbs::Verb;
 use crate::owner::NewOwner;
 use crate::report::{self, Outcome};
 use crate::session::{LastLink, Session};
 use crate::text;
 use crate::value;
 use anyhow::{Context, Result, anyhow, bail};
+use clap::ValueHint;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use undercroft_fs::{
     Change, Error, FileSystem, FileType, NewFile, Owner, Place, RenameFlags, SetTime,
 };
-use undercroft_xfs::OpenFile;
+use undercroft_image::copy::CopyOptions;
+use undercroft_source::{SourceOptions, SourceSpec};
 use undercroft_xfs::format::Timestamp;
 use undercroft_xfs::ops::path_text;
 
-/// Bytes of one write.
-const CHUNK: usize = 4 << 20;
-
-/// Copy a file of this machine into the volume.
+/// Copy a file, or with -r a directory, of this machine into the volume.
 ///
-/// If the path ends in a symbolic link, the file takes the place that it leads to. The file appears whole, or not at all: it gets its name when all of it is there. Holes stay
-/// holes. For whole trees there is `undercroft build`.
+/// If the path ends in a symbolic link, the file takes the place that it leads to. It appears whole, or
+/// not at all: it gets its name when all of it is there. Holes stay holes.
 ///
-/// For example: undercroft put root.img motd /etc/motd
+/// Of a directory everything is kept that `undercroft build` keeps: modes, owners, times, extended
+/// attributes and access lists, links, devices, holes. Directories that are there keep what is in them.
+/// Names that are taken, and a volume that is too small, are found before anything is changed. If the
+/// command is interrupted, the volume is sound and holds a part of the tree.
 #[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// The file to copy, or - for standard input.
+    /// The file or directory to copy, or - for standard input; a directory with /. behind it for what
+    /// is in it.
+    #[arg(value_hint = ValueHint::AnyPath)]
     source: OsString,
 
     /// Path in the volume, or a directory there to copy into.
@@ -41,7 +48,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     last: LastLink,
 
-    /// Replace a file that exists.
+    /// Copy a directory with everything below it.
+    #[arg(short, long, conflicts_with_all = ["mode", "preserve", "no_follow"])]
+    recursive: bool,
+
+    /// Replace files that exist.
     #[arg(short, long)]
     force: bool,
 
@@ -49,7 +60,8 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "MODE", value_parser = value::mode)]
     mode: Option<u16>,
 
-    /// Owner and group by name or number, as `chown` takes them; a part left out is 0.
+    /// Owner and group by name or number, as `chown` takes them; a part left out is 0. With -r, of
+    /// everything.
     #[arg(long, value_name = "USER:GROUP")]
     owner: Option<NewOwner>,
 
@@ -57,14 +69,51 @@ pub(crate) struct Args {
     #[arg(short, long)]
     preserve: bool,
 
-    /// Print the path, the inode and the size as JSON.
+    /// Print the path, the inode and the size as JSON; with -r, the counts of entries and bytes.
     #[arg(long)]
     json: bool,
 }
 
+const EXAMPLES: &str = "\
+Examples:
+  undercroft put root.img motd /etc/motd
+  undercroft put -r root.img site /srv            the directory site, in /srv
+  undercroft put -r root.img site/. /srv/www      what is in it";
+
 impl Verb for Args {
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
+        if self.recursive && Path::new(&self.source).is_dir() {
+            return self.put_tree(session, out);
+        }
+        self.put_file(session, out)
+    }
+
+    fn json(&self) -> bool {
+        self.json
+    }
+}
+
+impl Args {
+    /// Copies a directory, and with `/.` behind it what is in it.
+    fn put_tree(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
+        let bytes = self.source.as_bytes();
+        let path = if bytes == b"." || bytes.ends_with(b"/.") {
+            self.path.clone()
+        } else {
+            session.destination(&self.path, &self.source)?
+        };
+        let spec = SourceSpec::Directory(PathBuf::from(&self.source));
+        let mut source = undercroft_source::open(&spec, &SourceOptions::default())?.source;
+        let owner = self.owner.as_ref();
+        let owner =
+            owner.map(|_| NewOwner::of_new(owner, session, Owner::default())).transpose()?;
+        let options = CopyOptions { force: self.force, owner };
+        tree::copy(session, &path, source.as_mut(), options, self.json, out)
+    }
+
+    fn put_file(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
         let stream = self.source == "-";
+        let attributes = if stream { None } else { Some(self.attributes()?) };
         let path = if stream {
             self.path.clone()
         } else {
@@ -88,7 +137,6 @@ impl Verb for Args {
         let unread = || format!("cannot read {}", self.source.display());
         let source =
             if stream { None } else { Some(File::open(&self.source).with_context(unread)?) };
-        let attributes = if stream { None } else { Some(self.attributes()?) };
         let mode = self.mode.or(attributes.as_ref().map(|a| a.mode)).unwrap_or(0o644);
         let preserved = attributes.filter(|_| self.preserve);
         let owner = preserved.as_ref().map_or_else(Owner::default, |a| a.owner);
@@ -118,10 +166,6 @@ impl Verb for Args {
         file.close().map_err(failed)?;
         Ok(Outcome::Done)
     }
-
-    fn json(&self) -> bool {
-        self.json
-    }
 }
 
 /// The new file as JSON.
@@ -146,7 +190,7 @@ impl Args {
         let metadata =
             std::fs::metadata(&self.source).with_context(|| format!("cannot read {source}"))?;
         if metadata.is_dir() {
-            bail!("{source}: is a directory; `undercroft build` packs whole trees");
+            bail!("{source}: is a directory; use -r to copy it with all that is in it");
         }
         let nanoseconds = u32::try_from(metadata.mtime_nsec()).unwrap_or(0);
         Ok(Attributes {
@@ -154,83 +198,6 @@ impl Args {
             owner: Owner { uid: metadata.uid(), gid: metadata.gid() },
             modification: Timestamp { seconds: metadata.mtime(), nanoseconds },
         })
-    }
-}
-
-/// Which side a copy failed at.
-enum Fault {
-    Source(anyhow::Error),
-    Volume(Error),
-}
-
-impl From<std::io::Error> for Fault {
-    fn from(error: std::io::Error) -> Self {
-        Self::Source(error.into())
-    }
-}
-
-impl From<Error> for Fault {
-    fn from(error: Error) -> Self {
-        Self::Volume(error)
-    }
-}
-
-/// Copies the contents of a file, or of standard input.
-fn fill(session: &Session<'_>, file: &OpenFile, source: Option<&File>) -> Result<(), Fault> {
-    let now = session.now();
-    match source {
-        Some(source) if source.metadata()?.is_file() => fill_from_file(file, source, now),
-        Some(mut source) => fill_from_stream(file, &mut source, now),
-        None => fill_from_stream(file, &mut std::io::stdin().lock(), now),
-    }?;
-    Ok(file.trim()?)
-}
-
-fn fill_from_stream(target: &OpenFile, source: &mut dyn Read, now: Timestamp) -> Result<(), Fault> {
-    let mut offset = 0;
-    loop {
-        let mut bytes = Vec::with_capacity(CHUNK);
-        source.take(CHUNK as u64).read_to_end(&mut bytes)?;
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        let len = bytes.len();
-        target.write_direct(offset, &Arc::new(bytes), 0..len, now)?;
-        offset += len as u64;
-    }
-}
-
-/// Copies the stored parts of a file, and leaves its holes out.
-fn fill_from_file(target: &OpenFile, mut source: &File, now: Timestamp) -> Result<(), Fault> {
-    let size = source.metadata()?.len();
-    let mut at = 0;
-    while at < size {
-        let Some(start) = seek(source, rustix::fs::SeekFrom::Data(at))? else { break };
-        let end = seek(source, rustix::fs::SeekFrom::Hole(start))?.unwrap_or(size).min(size);
-        source.seek(SeekFrom::Start(start))?;
-        at = start;
-        while at < end {
-            let len = usize::try_from(end - at).unwrap_or(CHUNK).min(CHUNK);
-            let mut bytes = Vec::with_capacity(len);
-            source.take(len as u64).read_to_end(&mut bytes)?;
-            let len = bytes.len();
-            if len == 0 {
-                return Err(Fault::Source(anyhow!("the file became shorter while it was read")));
-            }
-            target.write_direct(at, &Arc::new(bytes), 0..len, now)?;
-            at += len as u64;
-        }
-    }
-    // A hole at the end.
-    Ok(target.truncate(size, now)?)
-}
-
-/// Where the next data or hole starts; `None` behind the last.
-fn seek(file: &File, to: rustix::fs::SeekFrom) -> std::io::Result<Option<u64>> {
-    match rustix::fs::seek(file, to) {
-        Ok(at) => Ok(Some(at)),
-        Err(rustix::io::Errno::NXIO) => Ok(None),
-        Err(error) => Err(error.into()),
     }
 }
 

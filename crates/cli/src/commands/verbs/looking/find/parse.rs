@@ -34,7 +34,7 @@ impl Query {
         };
         let count = words.iter().position(is_test).unwrap_or(words.len());
         let (paths, tests) = words.split_at(count);
-        let paths = if paths.is_empty() { vec!["/".into()] } else { paths.to_vec() };
+        let paths = session.matching_or_here(paths)?;
         let query = Self {
             paths,
             expression: Expression::All(Vec::new()),

@@ -5,8 +5,8 @@ mod expression;
 mod parse;
 mod test;
 
-use super::Verb;
 use super::names::NameArgs;
+use crate::commands::verbs::Verb;
 use crate::report::{self, Outcome};
 use crate::session::Session;
 use crate::text;
@@ -61,14 +61,12 @@ struct Line {
 }
 
 impl Verb for Args {
-    fn changes(&self) -> bool {
-        false
-    }
+    const CHANGES: bool = false;
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
         let query = Query::of(&self.words, session)?;
-        for path in session.matching(&query.paths)? {
-            self.search(session, &query, &path, out)?;
+        for path in &query.paths {
+            self.search(session, &query, path, out)?;
         }
         Ok(Outcome::Done)
     }

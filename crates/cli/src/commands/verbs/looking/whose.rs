@@ -1,6 +1,6 @@
 //! `undercroft owner`.
 
-use super::Verb;
+use crate::commands::verbs::Verb;
 use crate::failure::Usage;
 use crate::report::{self, Outcome};
 use crate::session::Session;
@@ -87,9 +87,7 @@ struct Holder {
 }
 
 impl Verb for Args {
-    fn changes(&self) -> bool {
-        false
-    }
+    const CHANGES: bool = false;
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
         let (ag, block) = self.place(session.volume)?;

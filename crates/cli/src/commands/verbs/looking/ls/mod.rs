@@ -3,13 +3,13 @@
 pub(super) mod entry;
 mod line;
 
-use super::Verb;
 use super::names::NameArgs;
+use super::sizes::SizeArgs;
+use crate::commands::verbs::Verb;
 use crate::report::Outcome;
 use crate::session::Session;
 use crate::text;
 use anyhow::{Context, Result, bail};
-use clap::ArgAction;
 use entry::{Entry, Order, Wanted};
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -26,20 +26,18 @@ use undercroft_xfs::{TreeAhead, WalkOrder};
 /// a path ends in it, but not with --long unless a slash follows. * ? and [ ] in a path stand for names
 /// that are there.
 #[derive(clap::Args)]
-#[command(disable_help_flag = true, after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "options as people know them")]
 pub(crate) struct Args {
-    /// Paths from the root directory of the volume.
-    #[arg(default_value = "/")]
+    /// Paths from the root directory of the volume, which is the one that is listed by default.
     path: Vec<OsString>,
 
     /// Show mode, links, owner, size and modification time.
     #[arg(short, long)]
     long: bool,
 
-    /// Show sizes in K, M, G (powers of 1024).
-    #[arg(short = 'h', long)]
-    human_readable: bool,
+    #[command(flatten)]
+    sizes: SizeArgs,
 
     /// List . and .. as well.
     #[arg(short, long)]
@@ -79,10 +77,6 @@ pub(crate) struct Args {
     /// Print one JSON object a line.
     #[arg(long)]
     json: bool,
-
-    /// Print help.
-    #[arg(long, action = ArgAction::Help)]
-    help: Option<bool>,
 }
 
 const EXAMPLES: &str = "\
@@ -91,12 +85,10 @@ Examples:
   undercroft ls -lhS root.img '/etc/*tab'      the largest first";
 
 impl Verb for Args {
-    fn changes(&self) -> bool {
-        false
-    }
+    const CHANGES: bool = false;
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
-        let paths = session.matching(&self.path)?;
+        let paths = session.matching_or_here(&self.path)?;
         let (mut directories, mut others) = (Vec::new(), Vec::new());
         for path in &paths {
             let top = self.top(session, path)?;
@@ -169,7 +161,9 @@ impl Args {
                 entry::entries(session, number, self.wanted()).with_context(|| path_text(&path))?;
             if is_titled && !self.json {
                 let first = if seen.len() == 1 { "" } else { "\n" };
-                writeln!(out, "{first}{}:", text::name(&path))?;
+                out.write_all(first.as_bytes())?;
+                self.names.write(&path, out)?;
+                writeln!(out, ":")?;
             }
             for entry in &entries {
                 let below = text::join(&path, &entry.name);

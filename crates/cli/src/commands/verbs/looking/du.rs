@@ -1,12 +1,12 @@
 //! `undercroft du`.
 
-use super::Verb;
 use super::names::NameArgs;
+use super::sizes::SizeArgs;
+use crate::commands::verbs::Verb;
 use crate::report::{self, Outcome};
 use crate::session::Session;
 use crate::text;
 use anyhow::Result;
-use clap::ArgAction;
 use serde::Serialize;
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
@@ -14,6 +14,9 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use undercroft_fs::Metadata;
 use undercroft_xfs::units::InodeNumber;
+
+/// The unit of sizes.
+const KIBIBYTE: u64 = 1024;
 
 /// Bytes of a block as `st_blocks` counts.
 const BLOCK: u64 = 512;
@@ -23,20 +26,18 @@ const BLOCK: u64 = 512;
 /// A file with several names is counted once. Blocks that clones share are counted for each of them.
 /// * ? and [ ] in a path stand for names that are there.
 #[derive(clap::Args)]
-#[command(disable_help_flag = true, after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "options as people know them")]
 pub(crate) struct Args {
-    /// Paths from the root directory of the volume.
-    #[arg(default_value = "/")]
+    /// Paths from the root directory of the volume, which is the one that is looked at by default.
     path: Vec<OsString>,
 
     /// Show the paths that are named alone, not what is below them.
     #[arg(short, long, conflicts_with_all = ["all", "max_depth"])]
     summarize: bool,
 
-    /// Show sizes in K, M, G (powers of 1024).
-    #[arg(short = 'h', long)]
-    human_readable: bool,
+    #[command(flatten)]
+    sizes: SizeArgs,
 
     /// Show files as well, not only directories.
     #[arg(short, long)]
@@ -64,10 +65,6 @@ pub(crate) struct Args {
     /// Print one JSON object a line, with bytes.
     #[arg(long)]
     json: bool,
-
-    /// Print help.
-    #[arg(long, action = ArgAction::Help)]
-    help: Option<bool>,
 }
 
 const EXAMPLES: &str = "\
@@ -105,13 +102,11 @@ struct Open {
 }
 
 impl Verb for Args {
-    fn changes(&self) -> bool {
-        false
-    }
+    const CHANGES: bool = false;
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
         let (mut seen, mut total) = (HashSet::new(), Sum::default());
-        for path in session.matching(&self.path)? {
+        for path in session.matching_or_here(&self.path)? {
             total.add(self.tree(session, &path, &mut seen, out)?);
         }
         if self.total {
@@ -196,11 +191,8 @@ impl Args {
             let path = text::Name::new(path.as_bytes());
             return Ok(report::json_line(out, &Line { path, bytes, inodes })?);
         }
-        let count = match (self.inodes, self.human_readable) {
-            (true, _) => inodes.to_string(),
-            (false, true) => text::short_bytes(bytes),
-            (false, false) => bytes.div_ceil(1024).to_string(),
-        };
+        let count =
+            if self.inodes { inodes.to_string() } else { self.sizes.shown(bytes, KIBIBYTE) };
         write!(out, "{count}\t")?;
         self.names.write(path.as_bytes(), out)?;
         Ok(self.names.end(out)?)

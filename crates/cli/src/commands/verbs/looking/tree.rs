@@ -1,7 +1,7 @@
 //! `undercroft tree`.
 
-use super::Verb;
 use super::ls::entry::{self, Entry, Order, Wanted};
+use crate::commands::verbs::Verb;
 use crate::report::{self, Outcome};
 use crate::session::Session;
 use crate::text;
@@ -21,9 +21,8 @@ use undercroft_xfs::units::InodeNumber;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Path from the root directory of the volume.
-    #[arg(default_value = "/")]
-    path: OsString,
+    /// Path from the root directory of the volume, which is the one that is drawn by default.
+    path: Option<OsString>,
 
     /// Show directories only.
     #[arg(short, long)]
@@ -66,13 +65,12 @@ struct Counts {
 }
 
 impl Verb for Args {
-    fn changes(&self) -> bool {
-        false
-    }
+    const CHANGES: bool = false;
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
-        let top = session.fs.metadata(&self.path)?;
-        let path = self.path.as_bytes();
+        let path = self.path.clone().unwrap_or_else(|| session.here());
+        let top = session.fs.metadata(&path)?;
+        let path = path.as_bytes();
         if !top.is_dir() {
             bail!("{}: is no directory", path_text(path));
         }

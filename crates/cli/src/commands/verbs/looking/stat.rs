@@ -1,6 +1,6 @@
 //! `undercroft stat`.
 
-use super::Verb;
+use crate::commands::verbs::Verb;
 use crate::image::target_and_device;
 use crate::report::{self, Outcome};
 use crate::session::{LastLink, Session};
@@ -122,9 +122,7 @@ struct Parent {
 }
 
 impl Verb for Args {
-    fn changes(&self) -> bool {
-        false
-    }
+    const CHANGES: bool = false;
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
         let file = self.file(session)?;

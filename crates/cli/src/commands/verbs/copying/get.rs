@@ -1,12 +1,12 @@
 //! `undercroft get`.
 
-use super::Verb;
-use super::cat;
 use crate::commands::extract::{self, Target};
+use crate::commands::verbs::{Verb, cat};
 use crate::failure::Usage;
 use crate::report::Outcome;
 use crate::session::{LastLink, Session};
 use anyhow::{Context, Result, bail};
+use clap::ValueHint;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Write;
@@ -32,7 +32,7 @@ pub(crate) struct Args {
 
     /// The file or directory to make on this machine, a directory to make it in, or - for standard
     /// output.
-    #[arg(default_value = ".")]
+    #[arg(default_value = ".", value_hint = ValueHint::AnyPath)]
     dest: PathBuf,
 
     /// Copy a directory with everything below it.
@@ -60,9 +60,7 @@ Examples:
   undercroft get -r root.img /var/log - | tar tv         ... as a tar stream";
 
 impl Verb for Args {
-    fn changes(&self) -> bool {
-        false
-    }
+    const CHANGES: bool = false;
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
         let source = session.open(&self.path, self.last)?;

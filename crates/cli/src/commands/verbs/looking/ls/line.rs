@@ -6,7 +6,7 @@ use crate::report;
 use crate::session::Session;
 use crate::text;
 use anyhow::Result;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::io::Write;
 use undercroft_fs::Metadata;
 use undercroft_xfs::format::FileType;
@@ -31,10 +31,15 @@ struct Long {
     gid: u32,
     size: u64,
     mtime: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    target: Option<text::Name>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_name")]
+    target: Option<Vec<u8>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     device: Option<(u32, u32)>,
+}
+
+/// The target of a symbolic link as JSON.
+fn as_name<S: Serializer>(target: &Option<Vec<u8>>, to: S) -> Result<S::Ok, S::Error> {
+    target.as_deref().map(text::Name::new).serialize(to)
 }
 
 /// Prints an entry; `path` is its name and those of the directories above it.
@@ -58,8 +63,7 @@ pub(super) fn print(
     if let Some(long) = &long {
         let size = match long.device {
             Some((major, minor)) => format!("{major}, {minor}"),
-            None if args.human_readable => text::short_bytes(long.size),
-            None => long.size.to_string(),
+            None => args.sizes.shown(long.size, 1),
         };
         let Long { mode, links, uid, gid, mtime, .. } = long;
         write!(out, "{mode} {links:>3} {uid:>5} {gid:>5} {size:>12} {mtime} ")?;
@@ -69,7 +73,8 @@ pub(super) fn print(
         out.write_all(mark(entry))?;
     }
     if let Some(target) = long.and_then(|long| long.target) {
-        write!(out, " -> {target}")?;
+        out.write_all(b" -> ")?;
+        args.names.write(&target, out)?;
     }
     Ok(args.names.end(out)?)
 }
@@ -90,7 +95,7 @@ fn mark(entry: &Entry) -> &'static [u8] {
 
 fn long_of(session: &Session<'_>, file: &Metadata) -> Result<Long> {
     let target = match file.kind {
-        FileType::Symlink => Some(text::Name::new(&session.fs.nodes().read_link(file.number)?)),
+        FileType::Symlink => Some(session.fs.nodes().read_link(file.number)?),
         _ => None,
     };
     let device = matches!(file.kind, FileType::Character | FileType::Block)

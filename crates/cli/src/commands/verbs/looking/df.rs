@@ -1,24 +1,25 @@
 //! `undercroft df`.
 
-use super::Verb;
+use super::sizes::SizeArgs;
+use crate::commands::verbs::Verb;
 use crate::report::{self, Outcome};
 use crate::session::Session;
-use crate::text;
 use anyhow::Result;
-use clap::ArgAction;
 use serde::Serialize;
 use std::io::Write;
+
+/// The unit of sizes.
+const KIBIBYTE: u64 = 1024;
 
 /// Show how full the volume is, in KiB.
 ///
 /// Space of files and their metadata; the journal, and what the volume keeps for itself, are left out, as
 /// statfs(2) of a mount does.
 #[derive(clap::Args)]
-#[command(disable_help_flag = true, after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Show sizes in K, M, G (powers of 1024).
-    #[arg(short = 'h', long)]
-    human_readable: bool,
+    #[command(flatten)]
+    sizes: SizeArgs,
 
     /// Show inodes, not space.
     #[arg(short, long)]
@@ -27,10 +28,6 @@ pub(crate) struct Args {
     /// Print JSON, with bytes.
     #[arg(long)]
     json: bool,
-
-    /// Print help.
-    #[arg(long, action = ArgAction::Help)]
-    help: Option<bool>,
 }
 
 const EXAMPLES: &str = "\
@@ -49,9 +46,7 @@ struct Full {
 }
 
 impl Verb for Args {
-    fn changes(&self) -> bool {
-        false
-    }
+    const CHANGES: bool = false;
 
     fn run(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
         let usage = session.fs.statfs()?;
@@ -72,15 +67,11 @@ impl Verb for Args {
         let counts = if self.inodes {
             [inodes, used_inodes, free_inodes].map(|count| count.to_string())
         } else {
-            let size = |bytes| match self.human_readable {
-                true => text::short_bytes(bytes),
-                false => (bytes / 1024).to_string(),
-            };
-            [size_bytes, used_bytes, free_bytes].map(size)
+            [size_bytes, used_bytes, free_bytes].map(|bytes| self.sizes.shown(bytes, KIBIBYTE))
         };
         let (used, free) =
             if self.inodes { (used_inodes, free_inodes) } else { (used_bytes, free_bytes) };
-        let title = match (self.inodes, self.human_readable) {
+        let title = match (self.inodes, self.sizes.human_readable) {
             (true, _) => "Inodes",
             (_, true) => "Size",
             _ => "1K-blocks",

@@ -1,0 +1,46 @@
+//! A tree copied into a volume, with a progress bar and a word at the end.
+
+use crate::progress::Progress;
+use crate::report::{self, Outcome};
+use crate::session::Session;
+use crate::text;
+use anyhow::Result;
+use serde::Serialize;
+use std::ffi::OsStr;
+use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use undercroft_image::copy::{self, CopyOptions, CopySummary};
+use undercroft_source::Source;
+
+/// What was copied as JSON.
+#[derive(Serialize)]
+struct Line {
+    #[serde(flatten)]
+    path: text::Name,
+    entries: u64,
+    bytes: u64,
+}
+
+/// Copies a source to a path, and says what was done.
+pub(crate) fn copy(
+    session: &Session<'_>,
+    path: &OsStr,
+    source: &mut dyn Source,
+    options: CopyOptions,
+    json: bool,
+    out: &mut dyn Write,
+) -> Result<Outcome> {
+    let bar = Progress::new();
+    let mut show = |entries, bytes| bar.show(entries, bytes, None);
+    let copied = copy::copy(&session.fs, Path::new(path), source, options, &mut show);
+    drop(bar);
+    let CopySummary { entries, bytes, .. } = copied?;
+    let path = text::Name::new(path.as_bytes());
+    if json {
+        report::json_line(out, &Line { path, entries, bytes })?;
+    } else {
+        writeln!(out, "{path}: {entries} entries, {} of data", text::bytes(bytes))?;
+    }
+    Ok(Outcome::Done)
+}
