@@ -39,7 +39,6 @@ mod trail;
 
 mod attributes;
 mod names;
-mod signature;
 mod trees;
 
 mod directory;

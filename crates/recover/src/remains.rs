@@ -14,7 +14,6 @@ use crate::file_id::FileId;
 use crate::names::{self, Name};
 use crate::present::{decode, end};
 use crate::progress::{Progress, Step};
-use crate::signature;
 use crate::space::FreeSpace;
 use crate::stream::read_in_order;
 use crate::trail::{End, InodeCopy, Origin};
@@ -92,7 +91,8 @@ impl Remains {
         } else if let Some(kind) = directory::kind(geometry, block) {
             self.directory(disk, sector, kind, rest);
         } else if geometry.features.crc
-            && let Some((kind, header)) = signature::of_block(block)
+            && let Some(kind) = BufferKind::of_block(block)
+            && let Some(header) = Header::of(kind)
             && header.verify(block, Sector(sector), &geometry.meta_uuid, block.len()).is_ok()
         {
             self.metadata.push(fs_block);
