@@ -12,7 +12,7 @@ use super::evidence::Evidence;
 use crate::claims::{Claim, Life, Owners};
 use crate::content::Content;
 use crate::disk::Disk;
-use crate::found::{FoundFile, SizeFrom, State};
+use crate::found::{FoundFile, State};
 use crate::map::{self, Map};
 use crate::present::decode;
 use crate::trail::MapFork;
@@ -97,7 +97,7 @@ fn map_of(file: &FoundFile) -> Result<&Map, State> {
             Err(State::Whole)
         }
         (Content::Map(map), _) => Ok(map),
-        (Content::Bytes(_), _) if file.size_from == SizeFrom::Blocks => Err(State::Unsized),
+        (Content::Bytes(_), _) if file.is_guessed => Err(State::Unsized),
         (Content::Bytes(_) | Content::Device(_), _) => Err(State::Whole),
         (Content::None, Some(FileType::Regular)) if file.size == 0 && !file.is_guessed => {
             Err(State::Whole)

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use undercroft_block::FileDevice;
 use undercroft_judges::kernel;
 use undercroft_judges::rounds::rounds;
-use undercroft_recover::{Contents, Disk, FoundFile, Removed, State};
+use undercroft_recover::{Contents, Disk, FoundFile, Removed, SizeFrom, State};
 use undercroft_xfs_format::FileType;
 
 use crate::history::History;
@@ -113,6 +113,32 @@ fn comes_back_whole(remove: impl Fn(&mut History)) {
         );
         assert_eq!(named, history.removed.len(), "{options:?}: a file was found twice");
     }
+}
+
+/// Our engine leaves the size in the free inode, where a kernel leaves 0.
+#[test]
+fn sizes_of_what_our_engine_removed_are_known_without_a_journal() {
+    if !kernel::available_or_report() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let mut history = History::begin(home.path(), 7, &[]);
+    history.forget_journal();
+    history.remove_by_engine("old", 2);
+    let (disk, removed) = find(&history);
+    let empty: [u8; 32] = Sha256::digest(b"").into();
+    let mut known = 0;
+    for path in &history.removed {
+        let contents = &history.contents[path];
+        if contents.contains(&empty) {
+            continue;
+        }
+        let file = removed.files.iter().find(|file| paths(file).contains(path)).unwrap();
+        assert_ne!(file.size_from, SizeFrom::Blocks, "{path}: {file:#?}");
+        assert!(contents.contains(&digest(&disk, file)), "{path}: {file:#?}");
+        known += usize::from(file.state == State::Unsized);
+    }
+    assert!(known > 10, "{known} files without a copy of their inodes");
 }
 
 /// The bar that counts most: whatever was overwritten, nothing false is called whole.
