@@ -22,7 +22,7 @@ const ELSEWHERE: [&str; 8] = [
 ];
 
 /// The volumes that the examples of a command speak of; those of others need none.
-const VOLUMES: [(&str, &[&str]); 19] = [
+const VOLUMES: [(&str, &[&str]); 20] = [
     ("", &["disk.img"]),
     ("build", &["base.img"]),
     ("diff", &["old.img", "new.img", "root.img", "disk.img", "a.img", "b.img", "app.img"]),
@@ -31,6 +31,7 @@ const VOLUMES: [(&str, &[&str]); 19] = [
     ("fsck", &["root.img"]),
     ("deleted", &["disk.img"]),
     ("salvage", &["disk.img"]),
+    ("timeline", &["disk.img"]),
     ("get", &["root.img"]),
     ("mount", &["root.img", "disk.img"]),
     ("serve", &["root.img", "disk.img"]),

@@ -41,4 +41,5 @@ mod sources;
 mod stacks;
 mod targets;
 mod terminal;
+mod timeline;
 mod volume;

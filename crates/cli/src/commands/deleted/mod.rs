@@ -8,7 +8,7 @@ use crate::image::ImageArgs;
 use crate::report::{self, Outcome};
 use anyhow::Result;
 pub(super) use filter::{FilterArgs, Selection};
-pub(super) use search::{Found, look, search};
+pub(super) use search::{Found, disk, look, search, show};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::io::Write;
