@@ -122,7 +122,8 @@ fn state(
         is_shared |= !shared.is_empty();
         let over = evidence.remains.metadata_in(claim.blocks.clone());
         let over = over.map(|block| block..block + 1);
-        let all = others.into_iter().chain(gone).chain(over);
+        let unreadable = evidence.remains.unreadable_in(claim.blocks.clone());
+        let all = others.into_iter().chain(gone).chain(over).chain(unreadable);
         lost.extend(all.map(|part| {
             let start = part.start - claim.blocks.start + claim.offset;
             start..start + (part.end - part.start)
