@@ -65,6 +65,7 @@ pub(crate) const FOR_TESTS: &[Program] = &[
     program("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", "fonts-dejavu-core"),
     program("bsdtar", "libarchive-tools"),
     program("mtree", "mtree-netbsd"),
+    program("mactime", "sleuthkit"),
     program("/usr/share/initramfs-tools/hook-functions", "initramfs-tools-core"),
 ];
 

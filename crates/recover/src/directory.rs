@@ -145,6 +145,16 @@ pub(crate) fn whole_entry_at(block: &[u8], layout: DirLayout, at: usize) -> Opti
     (is_marked && !entry.is_half).then_some(Entry { is_removed: false, ..entry })
 }
 
+/// The entry that was removed at a place, by its own marks: that of a free region, and its place at its end.
+pub(crate) fn gone_entry_at(block: &[u8], layout: DirLayout, at: usize) -> Option<Entry> {
+    if at < layout.data_start() || at + 2 * DATA_ALIGN > block.len() {
+        return None;
+    }
+    let (entry, len) = removed_at(block, layout, at, block.len())?;
+    let is_marked = usize::from(be16(block, at + len - 2)) == at;
+    (is_marked && entry.is_half).then_some(entry)
+}
+
 fn removed_at(block: &[u8], layout: DirLayout, at: usize, end: usize) -> Option<(Entry, usize)> {
     let name_len = usize::from(block[at + 8]);
     let len = layout.entry_size(name_len);

@@ -12,7 +12,7 @@ use crate::names::Name;
 /// How the size of a file is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SizeFrom {
-    /// By a copy of the inode in inodes that were given back.
+    /// By the inode in its place: free, or among inodes that were given back.
     Inode,
     /// By a copy of the inode in the journal.
     Journal,
@@ -27,8 +27,8 @@ pub enum State {
     Whole,
     /// As whole, but in blocks that another file has, which is a clone and was not changed since.
     Shared,
-    /// All blocks belong to no one, but nothing tells how long the file was, and whether blocks of
-    /// an earlier time are among them.
+    /// All blocks belong to no one, but nothing tells whether blocks of an earlier time are among
+    /// them, and often not how long the file was.
     Unsized,
     /// Parts were overwritten, or their place is not known.
     Partly,

@@ -39,7 +39,6 @@ mod trail;
 
 mod attributes;
 mod names;
-mod signature;
 mod trees;
 
 mod directory;
@@ -59,6 +58,8 @@ mod found;
 mod removed;
 mod salvage;
 
+mod timeline;
+
 mod contents;
 
 pub use contents::{Contents, Piece};
@@ -71,3 +72,4 @@ pub use progress::Step;
 pub use removed::Removed;
 pub use salvage::{SalvageReport, Salvaged};
 pub use scan::{Scan, Traces};
+pub use timeline::{Change, Event, Rights, Timeline};

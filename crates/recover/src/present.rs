@@ -62,11 +62,13 @@ impl Present {
     }
 }
 
-/// Reads all chunks of inodes; hands over those that were freed, as the files that they were.
+/// Reads all chunks of inodes; hands over those that were freed, as the files that they were, and the cores of
+/// those in use.
 pub(crate) fn read(
     disk: &Disk,
     progress: &mut Progress<'_>,
     mut freed: impl FnMut(FileId, End),
+    mut used: impl FnMut(&InodeCore),
 ) -> Result<Present, RecoverError> {
     progress.begin(Step::Inodes, 0);
     let geometry = &disk.geometry;
@@ -83,7 +85,8 @@ pub(crate) fn read(
             };
             progress.read(bytes.len() as u64);
             let mut each = |number: InodeNumber, is_free: bool, bytes: &[u8]| {
-                take(disk, &mut present, (number, is_free, bytes), &mut freed);
+                let core = take(disk, &mut present, (number, is_free, bytes), &mut freed);
+                core.iter().for_each(&mut used);
             };
             visit_inodes(disk, ag, &chunks, sectors.start, bytes, &mut each);
         });
@@ -132,17 +135,17 @@ fn visit_inodes(
     }
 }
 
-/// Takes one inode, in use or free.
+/// Takes one inode, in use or free; returns the core of one in use.
 fn take(
     disk: &Disk,
     present: &mut Present,
     (number, is_free, bytes): (InodeNumber, bool, &[u8]),
     freed: &mut impl FnMut(FileId, End),
-) {
+) -> Option<InodeCore> {
     let core = decode(disk, number, bytes);
     let Some(core) = core else {
         present.unreadable += 1;
-        return;
+        return None;
     };
     if !is_free && core.mode != 0 {
         present.insert(number, core.generation);
@@ -153,11 +156,12 @@ fn take(
         if core.flags2.contains(InodeFlags2::REFLINK) {
             present.reflinked.push(number);
         }
-        return;
+        return Some(core);
     }
     if let Some(end) = end(disk, core, bytes) {
         freed(FileId::freed(&end.core), end);
     }
+    None
 }
 
 /// A sound inode of this number.

@@ -1,11 +1,13 @@
 //! What free space still holds: inodes whose blocks were given back, blocks of removed directories,
 //! of attributes and of maps; and where metadata was written over data.
 
+use std::ops::Range;
+
 use rustc_hash::FxHashMap;
 use undercroft_block::{Sector, read_buffer};
 use undercroft_xfs_format::units::{AgBlock, AgInode, AgNumber, FsBlock, InodeNumber, Lsn};
 use undercroft_xfs_format::{
-    BufferKind, Extent, Header, INODE_MAGIC, InodeCore, TreeKind, bytes, verify_attr_leaf,
+    BufferKind, Extent, Geometry, Header, INODE_MAGIC, InodeCore, TreeKind, bytes, verify_attr_leaf,
 };
 
 use crate::directory::{self, OldEntry};
@@ -14,7 +16,6 @@ use crate::file_id::FileId;
 use crate::names::{self, Name};
 use crate::present::{decode, end};
 use crate::progress::{Progress, Step};
-use crate::signature;
 use crate::space::FreeSpace;
 use crate::stream::read_in_order;
 use crate::trail::{End, InodeCopy, Origin};
@@ -31,8 +32,8 @@ pub(crate) struct Remains {
     pub(crate) leaves: FxHashMap<InodeNumber, Vec<(Lsn, Vec<Extent>)>>,
     /// Blocks that hold metadata of this volume, in ascending order.
     pub(crate) metadata: Vec<FsBlock>,
-    /// Sectors that could not be read.
-    pub(crate) unreadable: u64,
+    /// Blocks that could not be read, in ascending order.
+    pub(crate) unreadable: Vec<Range<u64>>,
 }
 
 /// An inode among the remains.
@@ -59,7 +60,7 @@ pub(crate) fn read(
     progress.begin(Step::FreeSpace, bytes);
     read_in_order(&disk.present, sectors, unit, |sectors, piece| {
         let Ok(piece) = piece else {
-            remains.unreadable += sectors.end - sectors.start;
+            remains.add_unreadable(disk, sectors, unit);
             return;
         };
         progress.read(piece.len() as u64);
@@ -74,6 +75,16 @@ pub(crate) fn read(
 }
 
 impl Remains {
+    /// Takes sectors that could not be read, which are whole blocks of one group.
+    fn add_unreadable(&mut self, disk: &Disk, sectors: Range<u64>, unit: u64) {
+        let Some(first) = disk.block_at(sectors.start) else { return };
+        let blocks = first.0..first.0 + (sectors.end - sectors.start).div_ceil(unit);
+        match self.unreadable.last_mut() {
+            Some(last) if last.end == blocks.start => last.end = blocks.end,
+            _ => self.unreadable.push(blocks),
+        }
+    }
+
     fn block(
         &mut self,
         disk: &Disk,
@@ -92,7 +103,8 @@ impl Remains {
         } else if let Some(kind) = directory::kind(geometry, block) {
             self.directory(disk, sector, kind, rest);
         } else if geometry.features.crc
-            && let Some((kind, header)) = signature::of_block(block)
+            && let Some(kind) = BufferKind::of_block(block)
+            && let Some(header) = Header::of(kind)
             && header.verify(block, Sector(sector), &geometry.meta_uuid, block.len()).is_ok()
         {
             self.metadata.push(fs_block);
@@ -179,8 +191,22 @@ impl Remains {
         }
     }
 
+    /// Sectors that could not be read.
+    pub(crate) fn unreadable_sectors(&self, geometry: &Geometry) -> u64 {
+        let blocks: u64 = self.unreadable.iter().map(|part| part.end - part.start).sum();
+        blocks * u64::from(geometry.sectors_per_block())
+    }
+
+    /// The parts of a range of blocks that could not be read.
+    pub(crate) fn unreadable_in(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+        let first = self.unreadable.partition_point(|part| part.end <= range.start);
+        let inside = self.unreadable[first..].iter();
+        let inside = inside.take_while(move |part| part.start < range.end);
+        inside.map(move |part| part.start.max(range.start)..part.end.min(range.end))
+    }
+
     /// The blocks of a range that metadata was written over.
-    pub(crate) fn metadata_in(&self, range: std::ops::Range<u64>) -> impl Iterator<Item = u64> {
+    pub(crate) fn metadata_in(&self, range: Range<u64>) -> impl Iterator<Item = u64> {
         let first = self.metadata.partition_point(|block| block.0 < range.start);
         let inside = self.metadata[first..].iter().take_while(move |block| block.0 < range.end);
         inside.map(|block| block.0)

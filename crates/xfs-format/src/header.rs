@@ -120,6 +120,27 @@ const fn group(magic: u32, crc: usize, lsn: usize, uuid: usize, owner: usize) ->
     }
 }
 
+impl BufferKind {
+    /// What a v5 block that may be anywhere on a volume seems to be, by its magic number. Headers of
+    /// groups have their places, and inodes have no header.
+    #[must_use]
+    pub fn of_block(block: &[u8]) -> Option<Self> {
+        const OTHERS: [BufferKind; 9] = [
+            BufferKind::DirBlock,
+            BufferKind::DirData,
+            BufferKind::DirFree,
+            BufferKind::DirLeaf1,
+            BufferKind::DirLeafN,
+            BufferKind::DaNode,
+            BufferKind::AttrLeaf,
+            BufferKind::AttrRemote,
+            BufferKind::Symlink,
+        ];
+        let mut kinds = TreeKind::ALL.into_iter().map(Self::Tree).chain(OTHERS);
+        kinds.find(|kind| Header::of(*kind).is_some_and(|header| header.has_magic(block)))
+    }
+}
+
 impl Header {
     /// The header of a kind of v5 buffer. Inode clusters have none: each inode describes itself.
     #[must_use]
@@ -190,16 +211,27 @@ impl Header {
         Ok(())
     }
 
-    fn verify_magic(&self, piece: &[u8]) -> Result<(), String> {
+    /// Whether a block has the magic number.
+    #[must_use]
+    pub fn has_magic(&self, block: &[u8]) -> bool {
         match self.magic {
-            Magic::Wide(magic) if be32(piece, 0) != magic => {
-                Err(format!("magic is {:#010x}, expected {magic:#010x}", be32(piece, 0)))
-            }
-            Magic::Da(magics) if !magics.contains(&be16(piece, 8)) => {
-                Err(format!("magic is {:#06x}, expected one of {magics:#06x?}", be16(piece, 8)))
-            }
-            _ => Ok(()),
+            Magic::Wide(magic) => block.len() >= 4 && be32(block, 0) == magic,
+            Magic::Da(magics) => block.len() >= 10 && magics.contains(&be16(block, 8)),
         }
+    }
+
+    fn verify_magic(&self, piece: &[u8]) -> Result<(), String> {
+        if self.has_magic(piece) {
+            return Ok(());
+        }
+        Err(match self.magic {
+            Magic::Wide(magic) => {
+                format!("magic is {:#010x}, expected {magic:#010x}", be32(piece, 0))
+            }
+            Magic::Da(magics) => {
+                format!("magic is {:#06x}, expected one of {magics:#06x?}", be16(piece, 8))
+            }
+        })
     }
 
     /// Owner (group or inode) written in the header, if the kind has one.

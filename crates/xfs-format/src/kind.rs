@@ -20,6 +20,23 @@ pub enum TreeKind {
 }
 
 impl TreeKind {
+    /// All trees, in the order of their numbers.
+    pub const ALL: [Self; 7] = [
+        Self::Bnobt,
+        Self::Cntbt,
+        Self::Inobt,
+        Self::Finobt,
+        Self::Rmapbt,
+        Self::Refcountbt,
+        Self::Bmbt,
+    ];
+
+    /// The tree whose blocks have a magic number on v5 volumes.
+    #[must_use]
+    pub fn of_magic_v5(magic: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|tree| tree.magic_v5() == magic)
+    }
+
     /// Name used in messages, as in docs/format/btrees.md.
     #[must_use]
     pub const fn name(self) -> &'static str {

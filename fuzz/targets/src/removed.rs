@@ -1,4 +1,4 @@
-//! Removed files looked for on whole volumes with damage, and all of them copied out.
+//! Removed files looked for on whole volumes with damage, and all of them copied out; what happened there.
 
 use crate::PatchedDevice;
 use crate::input::{Input, Patches};
@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use undercroft_image::FoundSource;
 use undercroft_image::unpack::entries_to_tar;
-use undercroft_recover::{Disk, Removed};
+use undercroft_recover::{Disk, Removed, Timeline};
 
 /// Length at which an archive is given up.
 pub(crate) const ARCHIVE: u64 = 8 << 20;
@@ -35,6 +35,8 @@ pub(crate) fn run(input: &[u8]) {
     device.driver().allow(ROUNDS * sample.bytes);
     let Ok(disk) = Disk::new(device.clone()) else { return };
     let Ok(removed) = Removed::find(&disk, &mut |_, _, _| {}) else { return };
+    device.driver().allow(2 * ROUNDS * sample.bytes);
+    let _ = Timeline::find(&disk, &mut |_, _, _| {});
     device.driver().allow(2 * sample.bytes + 2 * ARCHIVE);
     let mut source = FoundSource::new(&disk, &removed.files, |_| true);
     let _ = entries_to_tar(&mut source, &mut Sink(ARCHIVE), &mut |_| ());

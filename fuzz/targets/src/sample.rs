@@ -6,10 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 use undercroft_block::{BlockDevice, MemoryDevice, Sector, read_exact_at};
 use undercroft_xfs::format::bytes::{be16, be32};
-use undercroft_xfs::format::da_block::resolve_magic;
-use undercroft_xfs::format::{
-    BufferKind, Header, INODE_MAGIC, TreeKind, stamp_inode_crc, symlink_blocks,
-};
+use undercroft_xfs::format::{BufferKind, Header, INODE_MAGIC, stamp_inode_crc, symlink_blocks};
 use undercroft_xfs::mkfs::{self, Feature, MkfsOptions, Preset};
 use undercroft_xfs::units::{AgNumber, FsBlock, Lsn};
 use undercroft_xfs::{Geometry, Volume};
@@ -230,29 +227,8 @@ impl Piece {
 
 /// The content of a block of a sound v5 volume, by its magic number.
 fn kind_of(bytes: &[u8]) -> Option<BufferKind> {
-    const TREES: [TreeKind; 7] = [
-        TreeKind::Bnobt,
-        TreeKind::Cntbt,
-        TreeKind::Inobt,
-        TreeKind::Finobt,
-        TreeKind::Rmapbt,
-        TreeKind::Refcountbt,
-        TreeKind::Bmbt,
-    ];
-    let magic = be32(bytes, 0);
-    if let Some(tree) = TREES.into_iter().find(|tree| tree.magic_v5() == magic) {
-        return Some(BufferKind::Tree(tree));
-    }
-    match &bytes[..4] {
-        b"XDB3" => return Some(BufferKind::DirBlock),
-        b"XDD3" => return Some(BufferKind::DirData),
-        b"XDF3" => return Some(BufferKind::DirFree),
-        b"XARM" => return Some(BufferKind::AttrRemote),
-        b"XSLM" => return Some(BufferKind::Symlink),
-        _ => {}
-    }
     if be16(bytes, 0) == INODE_MAGIC {
         return Some(BufferKind::InodeCluster);
     }
-    resolve_magic(bytes, BufferKind::DaAny, true).ok()
+    BufferKind::of_block(bytes)
 }

@@ -9,19 +9,9 @@ use undercroft_xfs::format::{
     RefcountRecord, RmapKey, RmapRecord, TreeKind, block_capacity,
 };
 
-const TREES: [TreeKind; 7] = [
-    TreeKind::Bnobt,
-    TreeKind::Cntbt,
-    TreeKind::Inobt,
-    TreeKind::Finobt,
-    TreeKind::Rmapbt,
-    TreeKind::Refcountbt,
-    TreeKind::Bmbt,
-];
-
 pub(crate) fn run(input: &[u8]) {
     let mut input = Input(input);
-    let tree = TREES[usize::from(input.byte()) % TREES.len()];
+    let tree = TreeKind::ALL[usize::from(input.byte()) % TreeKind::ALL.len()];
     let fuzzed = block(BufferKind::Tree(tree), input);
     let (bytes, features) = (&fuzzed.bytes[..], &fuzzed.geometry.features);
     let layout = HeaderLayout::new(tree, features.crc);

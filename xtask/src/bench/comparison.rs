@@ -30,6 +30,8 @@ pub(super) enum Unit {
     PerSecond,
     /// Millions of bytes a second.
     MegabytesPerSecond,
+    /// Files that came back.
+    Files,
 }
 
 impl Unit {
@@ -39,14 +41,21 @@ impl Unit {
             Self::CpuMicroseconds => "µs of CPU each",
             Self::PerSecond => "a second",
             Self::MegabytesPerSecond => "MB/s",
+            Self::Files => "files",
         }
     }
 
-    /// How many times as good `ours` is as `other`.
-    fn gain(self, ours: f64, other: f64) -> f64 {
+    /// A value in a table.
+    fn shown(self, value: f64) -> String {
+        if self == Self::Files { format!("{value:.0}") } else { short(value) }
+    }
+
+    /// How many times as good `ours` is as `other`; counts are told without.
+    fn gain(self, ours: f64, other: f64) -> Option<f64> {
         match self {
-            Self::Seconds | Self::CpuMicroseconds => other / ours,
-            Self::PerSecond | Self::MegabytesPerSecond => ours / other,
+            Self::Seconds | Self::CpuMicroseconds => Some(other / ours),
+            Self::PerSecond | Self::MegabytesPerSecond => Some(ours / other),
+            Self::Files => None,
         }
     }
 }
@@ -79,7 +88,7 @@ impl Comparison {
         let ratios: Vec<f64> = ours
             .iter()
             .zip(&other.values)
-            .map(|(own, other)| self.unit.gain(*own, *other))
+            .filter_map(|(own, other)| self.unit.gain(*own, *other))
             .collect();
         (!ratios.is_empty()).then(|| median(&ratios))
     }
@@ -109,7 +118,7 @@ fn table(comparisons: &[Comparison], text: &mut String) -> fmt::Result {
                 write!(text, " |")?;
                 continue;
             }
-            write!(text, " {}", short(median(&program.values)))?;
+            write!(text, " {}", comparison.unit.shown(median(&program.values)))?;
             if let Some(gain) = comparison.gain(program).filter(|_| index > 0) {
                 write!(text, " ({})", short(gain))?;
             }
@@ -165,6 +174,8 @@ mod tests {
         rates.add([30.0, 60.0]);
         let mut alone = Comparison::new("writes", Unit::MegabytesPerSecond, ["ours"]);
         alone.add([1234.5]);
+        let mut counts = Comparison::new("none", Unit::Files, ["ours", "none"]);
+        counts.add([7966.0, 0.0]);
         let expected = "\
 | | ours | other |
 |---|---|---|
@@ -174,7 +185,11 @@ mod tests {
 | | ours |
 |---|---|
 | writes, MB/s | 1234 |
+
+| | ours | none |
+|---|---|---|
+| none, files | 7966 | 0 |
 ";
-        assert_eq!(tables(&[times, rates, alone]), expected);
+        assert_eq!(tables(&[times, rates, alone, counts]), expected);
     }
 }

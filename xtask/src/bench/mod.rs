@@ -9,6 +9,7 @@ mod nbd;
 mod peers;
 mod prototype;
 mod record;
+mod recover;
 mod shared;
 mod shrink;
 mod source;
@@ -54,6 +55,8 @@ enum Bench {
     Reflink(shared::ReflinkArguments),
     /// How fast a volume is made smaller, against a dump and a new volume
     Shrink(shrink::ShrinkArguments),
+    /// What comes back from damaged volumes, against xfs_repair on a copy
+    Recover(recover::RecoverArguments),
     /// How fast our mount is, against a null server, the kernel and other mounts
     Mount(mount::MountArguments),
     /// How fast our server and our client of network disks are, against nbdkit, qemu-nbd and fio
@@ -89,7 +92,11 @@ impl Bench {
             Self::Build(arguments) => arguments.is_part(),
             Self::Mount(arguments) => arguments.is_part(),
             Self::Nbd(arguments) => arguments.is_part(),
-            Self::Meta(_) | Self::Replay(_) | Self::Reflink(_) | Self::Shrink(_) => false,
+            Self::Meta(_)
+            | Self::Replay(_)
+            | Self::Reflink(_)
+            | Self::Shrink(_)
+            | Self::Recover(_) => false,
         }
     }
 
@@ -111,6 +118,7 @@ impl Bench {
             Self::Replay(arguments) => live::replay(arguments),
             Self::Reflink(arguments) => shared::reflink(arguments),
             Self::Shrink(arguments) => shrink::shrink(arguments),
+            Self::Recover(arguments) => recover::recover(arguments),
             Self::Mount(arguments) => mount::run(arguments),
             Self::Nbd(arguments) => nbd::nbd(arguments),
         }
@@ -146,6 +154,12 @@ impl Bench {
                 "A volume made smaller",
                 "The kernel unpacked the tree. Ours works in place; the others make a new volume \
                  of the mounted one.",
+            ],
+            Self::Recover(_) => [
+                "recover",
+                "What comes back from damaged volumes",
+                "The kernel made the volume. Right are files with the path and the content that they \
+                 had; `xfs_repair -L` mended a copy, which the kernel mounted.",
             ],
             Self::Mount(_) => [
                 "mount",

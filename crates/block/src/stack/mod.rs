@@ -1,5 +1,6 @@
 //! Devices made of devices: [`Linear`], [`Stripe`], [`Mirror`], [`Delay`], and their
-//! [`Description`] in words; and [`Overlay`], a device with changes that it never sees.
+//! [`Description`] in words; [`Overlay`], a device with changes that it never sees; and [`Gaps`], one of which
+//! parts are lost.
 //!
 //! They map bios and hold no queue: a bio that one leg can serve is moved to it without an
 //! allocation, another is cut into parts that answer it together. What follows each other on a leg
@@ -9,6 +10,7 @@ mod bytes;
 mod delay;
 mod description;
 mod error;
+mod gaps;
 mod legs;
 mod linear;
 mod mirror;
@@ -24,6 +26,7 @@ pub use description::{
     register_containers, register_network,
 };
 pub use error::StackError;
+pub use gaps::Gaps;
 pub use linear::Linear;
 pub use mirror::{LegState, LegStatus, Mirror, MirrorEvent, ResyncError, ResyncProgress};
 pub use overlay::Overlay;

@@ -53,7 +53,7 @@ impl FoundJson {
 }
 
 /// A path as one name.
-fn joined(path: &Path) -> Vec<u8> {
+pub(super) fn joined(path: &Path) -> Vec<u8> {
     let start: &[u8] = if path.is_complete { b"/" } else { b"?/" };
     [start, &path.names.join(&b'/')].concat()
 }

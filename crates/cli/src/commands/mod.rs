@@ -30,6 +30,7 @@ mod set;
 mod shell;
 mod shrink;
 mod status;
+mod timeline;
 mod trim;
 mod undelete;
 mod unmount;
@@ -108,6 +109,7 @@ enum Command {
     Deleted(Deferred<deleted::Args>),
     Undelete(Deferred<undelete::Args>),
     Salvage(Deferred<salvage::Args>),
+    Timeline(Deferred<timeline::Args>),
     Resync(Deferred<resync::Args>),
     Grow(Deferred<grow::Args>),
     Shrink(Deferred<shrink::Args>),
@@ -136,6 +138,7 @@ impl Command {
             Self::Deleted(args) => Some((&args.image, args.json)),
             Self::Undelete(args) => Some((&args.image, args.json && !args.is_archive())),
             Self::Salvage(args) => Some((&args.image, args.json && !args.is_archive())),
+            Self::Timeline(args) => Some((&args.image, args.json)),
             Self::Grow(args) => Some((&args.image, args.json)),
             Self::Shrink(args) => Some((&args.image, args.json)),
             Self::Minimise(args) => Some((&args.image, args.json)),
@@ -223,6 +226,7 @@ fn dispatch(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Deleted(args) => deleted::run(args, out),
         Command::Undelete(args) => undelete::run(args, out),
         Command::Salvage(args) => salvage::run(args, out),
+        Command::Timeline(args) => timeline::run(args, out),
         Command::Resync(args) => resync::run(args, out),
         Command::Grow(args) => grow::run(args, out),
         Command::Shrink(args) => shrink::run(args, out),

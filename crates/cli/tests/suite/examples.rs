@@ -31,6 +31,7 @@ const VOLUMES: [(&str, &[&str]); 20] = [
     ("fsck", &["root.img"]),
     ("deleted", &["disk.img"]),
     ("salvage", &["disk.img"]),
+    ("timeline", &["disk.img"]),
     ("get", &["root.img"]),
     ("copy", &["old.img", "new.img"]),
     ("mount", &["root.img", "disk.img"]),
@@ -177,6 +178,7 @@ fn prepare(home: &Path) {
     fs::write(directory.join("image.rules"), "add motd:/etc/motd\n").unwrap();
     fs::write(directory.join("motd"), "welcome\n").unwrap();
     fs::write(directory.join("script"), "mkdir /srv\nls /\n").unwrap();
+    fs::write(directory.join("disk.map"), "0 + 1\n0 0x7fffffffffffffff +\n").unwrap();
     works(
         directory,
         "tar -czf layer.tar.gz -C rootfs . && tar --zstd -cf rootfs.tar.zst -C rootfs .",

@@ -43,5 +43,6 @@ mod sources;
 mod stacks;
 mod targets;
 mod terminal;
+mod timeline;
 mod trees;
 mod volume;

@@ -138,3 +138,50 @@ fn what_is_no_volume_is_refused() {
     assert!(message.contains("no metadata"), "{message}");
     fails(2, ["salvage", &image]);
 }
+
+/// A copy with a map of ddrescue: what the map says was not read is lost, whatever is in its place.
+#[test]
+fn what_a_map_says_is_lost_is_not_read() {
+    if !kernel::available_or_report() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let image = volume(home.path());
+    let bytes = fs::read(&image).unwrap();
+    let picture = bytes.chunks(4096).position(|block| block.iter().all(|byte| *byte == 7));
+    let (start, end) = (4096 * picture.unwrap() + 8192, bytes.len());
+    let map = home.path().join("map");
+    fs::write(
+        &map,
+        format!(
+            "# a comment\n0x00 + 1\n0 {start} +\n{start} 512 -\n{} 4096 /\n{} {} +\n",
+            start + 512,
+            start + 4608,
+            end - start - 4608
+        ),
+    )
+    .unwrap();
+    let map = map.display().to_string();
+    let output = |arguments: &[&str]| {
+        let output = program().args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let list = output(&["salvage", "--map", &map, "--list", "--json", &image]);
+    let list: Value = serde_json::from_str(&list).unwrap();
+    let report = &list["report"];
+    assert_eq!((&report["partial"], &report["unreadable_sectors"]), (&1.into(), &9.into()));
+    let files = list["files"].as_array().unwrap();
+    let picture = files.iter().find(|file| file["size"] == 100_000).unwrap();
+    assert_eq!(picture["state"], "partly");
+    assert_eq!(picture["lost"], serde_json::json!([[8192, 16384]]));
+    let to = home.path().join("rescued");
+    output(&["salvage", "--map", &map, &image, &to.display().to_string()]);
+    let rescued = fs::read(to.join("home/ann/picture.jpg.partial")).unwrap();
+    let is_lost = |at: usize| (8192..16384).contains(&at);
+    assert!(rescued.iter().enumerate().all(|(at, byte)| *byte == if is_lost(at) { 0 } else { 7 }));
+
+    fs::write(&map, "0 +\n0 5 read\n").unwrap();
+    let message = fails(1, ["salvage", "--map", &map, "--list", &image]);
+    assert!(message.contains("line 2"), "{message}");
+}

@@ -12,12 +12,12 @@ use crate::directory::{self, OldEntry};
 #[derive(Default)]
 pub(super) struct Directories {
     blocks: Buffers,
-    /// Entries that were handed over: block, place, inode.
-    told: FxHashSet<(u64, usize, InodeNumber)>,
+    /// Entries that were handed over: block, place, inode, and whether they were removed.
+    told: FxHashSet<(u64, usize, InodeNumber, bool)>,
 }
 
 impl Directories {
-    /// Takes the item of a block; hands over the entries in it that are new.
+    /// Takes the item of a block; hands over the entries in it that are new, or newly removed.
     pub(super) fn add(
         &mut self,
         geometry: &Geometry,
@@ -34,8 +34,10 @@ impl Directories {
         let Some(logged) = logged else { return };
         let Some(parent) = owner(logged.block).map(InodeNumber) else { return };
         for at in logged.runs.into_iter().flat_map(|run| run.step_by(8)) {
-            if let Some(entry) = directory::whole_entry_at(logged.block, layout, at)
-                && self.told.insert((logged.sector, at, entry.inode))
+            let entry = directory::whole_entry_at(logged.block, layout, at)
+                .or_else(|| directory::gone_entry_at(logged.block, layout, at));
+            if let Some(entry) = entry
+                && self.told.insert((logged.sector, at, entry.inode, entry.is_removed))
             {
                 visit(OldEntry { parent, generation: None, lsn, entry });
             }

@@ -42,7 +42,7 @@ pub struct Span {
 pub(crate) enum Told {
     /// A copy of an inode.
     Inode(InodeNumber, InodeCopy),
-    /// An entry in a block of a directory.
+    /// An entry in a block of a directory, or one that was removed there.
     Entry(OldEntry),
     /// Extents of a file in a block of its map.
     Extents(InodeNumber, Lsn, Vec<Extent>),
@@ -51,15 +51,17 @@ pub(crate) enum Told {
 }
 
 /// Reads all of the journal and hands over each copy of an inode in it, in the order of time; and
-/// entries of directories, where files do not say their names themselves.
+/// entries of directories, if they are asked for.
 pub(crate) fn read(
     disk: &Disk,
+    has_entries: bool,
     progress: &mut Progress<'_>,
     mut visit: impl FnMut(Told),
 ) -> Option<Span> {
     let mut span: Option<Span> = None;
     let mut since = Lsn(0);
-    let mut blocks = Blocks::default();
+    let directories = has_entries.then(Directories::default);
+    let mut blocks = Blocks { directories, maps: Maps::default() };
     let mut assembly = Assembly::default();
     records::read(disk, progress, |record| {
         let lsn = record.header.lsn;
@@ -99,9 +101,8 @@ fn is_unmount(record: &Record<'_>) -> bool {
 }
 
 /// Blocks that are logged in parts.
-#[derive(Default)]
 struct Blocks {
-    directories: Directories,
+    directories: Option<Directories>,
     maps: Maps,
 }
 
@@ -116,11 +117,11 @@ impl Blocks {
         let Some((first, data)) = regions.split_first() else { return };
         let Ok(item) = BufferItem::decode(first) else { return };
         match item.buffer_type {
-            BufferItemType::DirBlock | BufferItemType::DirData
-                if !geometry.features.parent_pointers() =>
-            {
+            BufferItemType::DirBlock | BufferItemType::DirData => {
                 let visit = &mut |entry| visit(Told::Entry(entry));
-                self.directories.add(geometry, lsn, (&item, data), visit);
+                if let Some(directories) = &mut self.directories {
+                    directories.add(geometry, lsn, (&item, data), visit);
+                }
             }
             BufferItemType::Tree => {
                 if let Some((file, extents)) = self.maps.add(geometry, (&item, data)) {

@@ -40,14 +40,17 @@ pub(super) struct Evidence {
 impl Evidence {
     pub(super) fn gather(disk: &Disk, progress: &mut Progress<'_>) -> Result<Self, RecoverError> {
         let mut trails: FxHashMap<FileId, Trail> = FxHashMap::default();
-        let present = present::read(disk, progress, |file, end| {
-            trails.entry(file).or_default().set_end(end);
-        })?;
+        let set_end = |file, end| trails.entry(file).or_default().set_end(end);
+        let present = present::read(disk, progress, set_end, |_| {})?;
         let space = FreeSpace::read(disk)?;
         let mut had = Vec::new();
         let mut entries = removed_entries(disk, &present);
         let (mut times, mut unmounts) = (Vec::new(), Vec::new());
-        let journal = journal::read(disk, progress, |told| match told {
+        // Elsewhere files say their names themselves.
+        let has_entries = !disk.geometry.features.parent_pointers();
+        let journal = journal::read(disk, has_entries, progress, |told| match told {
+            // An entry that was removed was told of before.
+            Told::Entry(entry) if entry.entry.is_removed => {}
             Told::Entry(entry) => entries.push(entry),
             Told::Unmount(lsn) => unmounts.push(lsn),
             Told::Extents(file, lsn, extents) => {

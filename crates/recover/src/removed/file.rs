@@ -12,7 +12,7 @@ use crate::file_id::FileId;
 use crate::found::{FoundFile, SizeFrom, State};
 use crate::map;
 use crate::names;
-use crate::trail::{Origin, Trail};
+use crate::trail::{Origin, Seen, Trail};
 
 /// All files that are gone.
 pub(super) fn all(disk: &Disk, evidence: &Evidence) -> Vec<FoundFile> {
@@ -29,18 +29,18 @@ fn of_trail(disk: &Disk, evidence: &Evidence, id: FileId, trail: &Trail) -> Opti
     let literal = end.and_then(|end| end.literal.as_deref());
     let stale = literal.and_then(|bytes| names::find_shortform(&disk.geometry, bytes, hint));
     let data_len = hint.or(stale.map(|(place, _)| place));
-    let (kind, content, is_guessed) = match seen {
-        Some(seen) => {
-            let content = content::of_trail(disk, &seen.value, trail, literal);
-            (seen.value.file_type(), content, false)
+    let last = seen.filter(|seen| is_last(&seen.value, trail));
+    let seen_kind = seen.and_then(|seen| seen.value.file_type());
+    let (kind, content) = match (literal, seen) {
+        (Some(literal), _) if last.is_none() => {
+            let (kind, content) = guessed(disk, id.number, literal, data_len);
+            (seen_kind.or(kind), content)
         }
-        None => {
-            let (kind, content) = guessed(disk, id.number, literal?, data_len);
-            (kind, content, true)
-        }
+        (_, Some(seen)) => (seen_kind, content::of_trail(disk, &seen.value, trail, literal)),
+        (_, None) => return None,
     };
     let content = with_leaves(disk, evidence, id.number, content);
-    let is_guessed = is_guessed || !is_confirmed(core, &content);
+    let is_guessed = last.is_none() || !is_confirmed(core, &content);
     let fork = trail.attr.as_ref().map(|seen| &*seen.value.bytes).or(stale.map(|(_, fork)| fork));
     let mut names = fork.map_or(Vec::new(), |fork| names::of_shortform(&disk.geometry, fork));
     if names.is_empty() {
@@ -48,7 +48,7 @@ fn of_trail(disk: &Disk, evidence: &Evidence, id: FileId, trail: &Trail) -> Opti
     }
     names.sort();
     names.dedup();
-    let (size, size_from) = size(disk, trail, &content);
+    let (size, size_from) = size(disk, last, trail, &content);
     // The format has none that are longer.
     let size = size.min(i64::MAX as u64);
     Some(FoundFile {
@@ -86,13 +86,33 @@ fn is_confirmed(core: &InodeCore, content: &Content) -> bool {
     }
 }
 
-fn size(disk: &Disk, trail: &Trail, content: &Content) -> (u64, SizeFrom) {
-    if let Some(seen) = &trail.core {
+/// The size that the free inode still says. A kernel sets that of files to 0.
+fn size_left(trail: &Trail) -> Option<u64> {
+    trail.end.as_ref().map(|end| end.core.size).filter(|size| *size > 0)
+}
+
+/// Whether a copy of an inode is how the file was last: with another size than the free inode it is older,
+/// and the blocks may be others.
+fn is_last(core: &InodeCore, trail: &Trail) -> bool {
+    core.file_type() != Some(FileType::Regular)
+        || size_left(trail).is_none_or(|left| left == core.size)
+}
+
+fn size(
+    disk: &Disk,
+    last: Option<&Seen<InodeCore>>,
+    trail: &Trail,
+    content: &Content,
+) -> (u64, SizeFrom) {
+    if let Some(seen) = last {
         let from = match seen.origin {
             Origin::Journal => SizeFrom::Journal,
             Origin::Chunk => SizeFrom::Inode,
         };
         return (seen.value.size, from);
+    }
+    if let Some(left) = size_left(trail) {
+        return (left, SizeFrom::Inode);
     }
     let bytes = match content {
         Content::Map(map) => map.end() << disk.geometry.block_log,

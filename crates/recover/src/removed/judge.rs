@@ -12,7 +12,7 @@ use super::evidence::Evidence;
 use crate::claims::{Claim, Life, Owners};
 use crate::content::Content;
 use crate::disk::Disk;
-use crate::found::{FoundFile, SizeFrom, State};
+use crate::found::{FoundFile, State};
 use crate::map::{self, Map};
 use crate::present::decode;
 use crate::trail::MapFork;
@@ -97,7 +97,7 @@ fn map_of(file: &FoundFile) -> Result<&Map, State> {
             Err(State::Whole)
         }
         (Content::Map(map), _) => Ok(map),
-        (Content::Bytes(_), _) if file.size_from == SizeFrom::Blocks => Err(State::Unsized),
+        (Content::Bytes(_), _) if file.is_guessed => Err(State::Unsized),
         (Content::Bytes(_) | Content::Device(_), _) => Err(State::Whole),
         (Content::None, Some(FileType::Regular)) if file.size == 0 && !file.is_guessed => {
             Err(State::Whole)
@@ -122,7 +122,8 @@ fn state(
         is_shared |= !shared.is_empty();
         let over = evidence.remains.metadata_in(claim.blocks.clone());
         let over = over.map(|block| block..block + 1);
-        let all = others.into_iter().chain(gone).chain(over);
+        let unreadable = evidence.remains.unreadable_in(claim.blocks.clone());
+        let all = others.into_iter().chain(gone).chain(over).chain(unreadable);
         lost.extend(all.map(|part| {
             let start = part.start - claim.blocks.start + claim.offset;
             start..start + (part.end - part.start)

@@ -51,7 +51,7 @@ impl Removed {
             files: files.into(),
             journal: evidence.journal,
             unreadable_inodes: evidence.present.unreadable,
-            unreadable_sectors: evidence.remains.unreadable,
+            unreadable_sectors: evidence.remains.unreadable_sectors(&disk.geometry),
         })
     }
 

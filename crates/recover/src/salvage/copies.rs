@@ -29,7 +29,7 @@ pub(super) struct Copies {
 impl Copies {
     pub(super) fn read(disk: &Disk, progress: &mut Progress<'_>) -> Self {
         let mut copies = Self::default();
-        let span = journal::read(disk, progress, |told| {
+        let span = journal::read(disk, false, progress, |told| {
             let Told::Inode(number, copy) = told else { return };
             let is_end = copy.core.mode == 0;
             let id = if is_end {

@@ -37,7 +37,7 @@ use index::Index;
 use inodes::Inodes;
 
 /// What was found of a volume, and what is missing.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct SalvageReport {
     /// The volume.
@@ -145,7 +145,7 @@ impl Salvaged {
             contradictions: naming.contradictions + contested,
             values_left_out: blocks.left_out,
             unreadable: scan.unreadable.iter().map(|range| range.end - range.start).sum(),
-            ..SalvageReport::empty()
+            ..SalvageReport::default()
         };
         let mut files = inodes.files;
         files.sort_by(|one, other| one.order().cmp(&other.order()));
@@ -155,27 +155,6 @@ impl Salvaged {
 }
 
 impl SalvageReport {
-    const fn empty() -> Self {
-        Self {
-            uuid: Uuid::nil(),
-            start: 0,
-            has_superblock: false,
-            whole: 0,
-            partial: 0,
-            unsized_files: 0,
-            lost: 0,
-            directories: 0,
-            nameless: 0,
-            lost_headers: 0,
-            lost_inodes: 0,
-            stale: 0,
-            unlinked: 0,
-            contradictions: 0,
-            values_left_out: 0,
-            unreadable: 0,
-        }
-    }
-
     fn count(&mut self, file: &FoundFile) {
         self.nameless += u64::from(!file.paths.iter().any(|path| path.is_complete));
         if file.kind == Some(FileType::Directory) {

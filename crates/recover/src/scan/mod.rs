@@ -22,7 +22,6 @@ use undercroft_xfs_format::{
 use uuid::Uuid;
 
 use crate::progress::{Progress, Step};
-use crate::signature;
 use crate::stream::{joined, read_in_order};
 pub use traces::Traces;
 pub(crate) use traces::{BlockTrace, InodeRun};
@@ -108,7 +107,7 @@ impl Finder {
             return None;
         }
         self.by_uuid.insert(uuid, self.volumes.len());
-        self.volumes.push(Traces::new(uuid));
+        self.volumes.push(Traces { uuid, ..Traces::default() });
         self.volumes.last_mut()
     }
 
@@ -124,10 +123,7 @@ impl Finder {
             b"XAGI" => self.group_header(sector, rest, BufferKind::Agi),
             b"XAFL" => self.group_header(sector, rest, BufferKind::Agfl),
             [0xfe, 0xed, 0xba, 0xbe] => self.record(sector, rest),
-            _ => {
-                let (kind, header) = signature::of_block(rest)?;
-                self.block(sector, rest, kind, &header)
-            }
+            _ => self.block(sector, rest, BufferKind::of_block(rest)?),
         }
     }
 
@@ -168,13 +164,8 @@ impl Finder {
         None
     }
 
-    fn block(
-        &mut self,
-        sector: u64,
-        rest: &[u8],
-        kind: BufferKind,
-        header: &Header,
-    ) -> Option<usize> {
+    fn block(&mut self, sector: u64, rest: &[u8], kind: BufferKind) -> Option<usize> {
+        let header = Header::of(kind)?;
         let uuid = header.volume(rest);
         let known = self.by_uuid.get(&uuid).and_then(|index| self.volumes[*index].size_of(kind));
         let len = match known {

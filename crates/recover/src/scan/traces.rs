@@ -44,7 +44,7 @@ pub(super) struct Vote {
 }
 
 /// What is left of one volume.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Traces {
     /// The UUID that its metadata name.
     pub uuid: Uuid,
@@ -65,23 +65,6 @@ pub struct Traces {
 }
 
 impl Traces {
-    pub(super) const fn new(uuid: Uuid) -> Self {
-        Self {
-            uuid,
-            files: 0,
-            directories: 0,
-            inode_log: None,
-            block_log: None,
-            dir_log: None,
-            starts: Vec::new(),
-            journals: Vec::new(),
-            superblocks: Vec::new(),
-            group_headers: Vec::new(),
-            inodes: Vec::new(),
-            blocks: Vec::new(),
-        }
-    }
-
     /// Blocks of metadata.
     #[must_use]
     pub fn block_count(&self) -> u64 {

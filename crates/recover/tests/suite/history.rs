@@ -61,6 +61,14 @@ impl History {
         LoopMount::new(&self.image, Access::ReadWrite, &[]).unwrap()
     }
 
+    /// Overwrites the journal with zeroes, as if it had gone round.
+    pub(crate) fn forget_journal(&self) {
+        let tools = Xfsprogs::newest().unwrap();
+        let mut repair = std::process::Command::new(tools.tool("xfs_repair").unwrap());
+        let done = repair.arg("-L").arg(&self.image).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+    }
+
     /// Makes `directories` directories, nested in part, with `files` files each.
     pub(crate) fn fill(&mut self, mount: &LoopMount, top: &str, directories: u64, files: u64) {
         let mut made = vec![top.to_owned()];

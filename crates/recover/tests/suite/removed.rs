@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
-use undercroft_block::FileDevice;
+use undercroft_block::stack::Gaps;
+use undercroft_block::{BlockDevice, FileDevice, Sector};
 use undercroft_judges::kernel;
 use undercroft_judges::rounds::rounds;
-use undercroft_recover::{Contents, Disk, FoundFile, Removed, State};
+use undercroft_recover::{Contents, Disk, FoundFile, Removed, SizeFrom, State};
 use undercroft_xfs_format::FileType;
 
 use crate::history::History;
@@ -112,6 +113,60 @@ fn comes_back_whole(remove: impl Fn(&mut History)) {
             about(&history, missing[0])
         );
         assert_eq!(named, history.removed.len(), "{options:?}: a file was found twice");
+    }
+}
+
+/// Our engine leaves the size in the free inode, where a kernel leaves 0.
+#[test]
+fn sizes_of_what_our_engine_removed_are_known_without_a_journal() {
+    if !kernel::available_or_report() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let mut history = History::begin(home.path(), 7, &[]);
+    history.forget_journal();
+    history.remove_by_engine("old", 2);
+    let (disk, removed) = find(&history);
+    let empty: [u8; 32] = Sha256::digest(b"").into();
+    let mut known = 0;
+    for path in &history.removed {
+        let contents = &history.contents[path];
+        if contents.contains(&empty) {
+            continue;
+        }
+        let file = removed.files.iter().find(|file| paths(file).contains(path)).unwrap();
+        assert_ne!(file.size_from, SizeFrom::Blocks, "{path}: {file:#?}");
+        assert!(contents.contains(&digest(&disk, file)), "{path}: {file:#?}");
+        known += usize::from(file.state == State::Unsized);
+    }
+    assert!(known > 10, "{known} files without a copy of their inodes");
+}
+
+/// A disk with bad sectors: no file with data in them is called whole, and all others are read.
+#[test]
+fn removed_files_in_bad_sectors_are_not_whole() {
+    if !kernel::available_or_report() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let mut history = History::begin(home.path(), 8, &[]);
+    let mount = history.mount();
+    history.remove(&mount, "old", 2);
+    mount.unmount().unwrap();
+    let (_, removed) = find(&history);
+    let disk: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(&history.image, true).unwrap());
+    let block = |file: &FoundFile| file.extents().first().map(|extent| extent.start);
+    let bad: Vec<_> = removed.files.iter().filter(|file| file.size > 40_000).collect();
+    let disk_of = Disk::new(Arc::clone(&disk)).unwrap();
+    let sectors = bad.iter().filter_map(|file| Some(disk_of.geometry().sector(block(file)?)));
+    let gaps = sectors.map(|sector| sector..Sector(sector.0 + 1)).collect();
+    let disk = Disk::new(Arc::new(Gaps::new(disk, gaps))).unwrap();
+    let found = Removed::find(&disk, &mut |_, _, _| {}).unwrap();
+    assert!(found.unreadable_sectors >= 8 * bad.len() as u64 && !bad.is_empty());
+    for file in found.files.iter().filter(|file| file.kind == Some(FileType::Regular)) {
+        let is_bad = bad.iter().any(|bad| bad.id == file.id);
+        assert!(!is_bad || file.state == State::Partly, "{file:#?}");
+        digest(&disk, file);
     }
 }
 

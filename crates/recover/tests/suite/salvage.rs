@@ -8,7 +8,8 @@ use std::process::Command;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
-use undercroft_block::{BlockDevice, FileDevice};
+use undercroft_block::stack::Gaps;
+use undercroft_block::{BlockDevice, FileDevice, Sector};
 use undercroft_judges::random::Random;
 use undercroft_judges::{Xfsprogs, kernel};
 use undercroft_recover::{Contents, Disk, FoundFile, Salvaged, Scan, State};
@@ -156,4 +157,33 @@ fn damaged_volumes_with_small_blocks_come_back() {
     let options = ["-b", "size=1024"];
     let mut tree = Tree::new(home.path(), 3, &options);
     all_damages(&mut tree, &options);
+}
+
+/// A disk with bad sectors: what cannot be read is told, and no file with such sectors is called whole.
+#[test]
+fn what_cannot_be_read_is_lost_and_the_rest_is_not() {
+    if !kernel::available_or_report() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let tree = Tree::new(home.path(), 9, &[]);
+    let disk: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(&tree.image, true).unwrap());
+    let end = disk.capacity().0;
+    let gaps = (0..end).step_by(1000).map(|start| Sector(start + 3)..Sector(start + 5)).collect();
+    let device: Arc<dyn BlockDevice> = Arc::new(Gaps::new(disk, gaps));
+    let all = std::iter::once(0..end).collect::<Vec<_>>();
+    let scan = Scan::read(&device, &all, &mut |_, _, _| {});
+    let found = Salvaged::find(&device, &scan, &scan.volumes[0], &mut |_, _, _| {});
+    let (disk, salvaged) = found.unwrap();
+    let report = &salvaged.report;
+    assert!(report.unreadable >= end / 500 && !report.is_whole(), "{report:?}");
+    assert!(report.partial > 0 && report.whole > tree.files.len() as u64 / 2, "{report:?}");
+    for file in salvaged.files.iter().filter(|file| file.kind == Some(FileType::Regular)) {
+        let digest = digest(&disk, file);
+        if file.state == State::Whole {
+            for path in paths(file) {
+                assert_eq!(digest, tree.files[&path].digest, "{path} is not what was there");
+            }
+        }
+    }
 }

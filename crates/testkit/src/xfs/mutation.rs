@@ -5,7 +5,7 @@ use std::error::Error;
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, Sector, read_exact_at, write_all_at};
 use undercroft_xfs::check::{CheckOptions, Report, check};
-use undercroft_xfs::format::{BufferKind, Header, TreeKind, checksum, stamp_inode_crc};
+use undercroft_xfs::format::{BufferKind, Header, stamp_inode_crc};
 use undercroft_xfs::units::Lsn;
 
 /// Unit in which metadata is looked for, and block size of the volumes.
@@ -159,46 +159,6 @@ impl Subject {
 
 /// Kind of a block, by its magic and its checksum.
 fn kind_of(block: &[u8]) -> Option<BufferKind> {
-    let trees = [
-        TreeKind::Bnobt,
-        TreeKind::Cntbt,
-        TreeKind::Inobt,
-        TreeKind::Finobt,
-        TreeKind::Rmapbt,
-        TreeKind::Refcountbt,
-        TreeKind::Bmbt,
-    ];
-    let others = [
-        BufferKind::DirBlock,
-        BufferKind::DirData,
-        BufferKind::DirFree,
-        BufferKind::DaAny,
-        BufferKind::AttrRemote,
-        BufferKind::Symlink,
-    ];
-    let magics: [u32; 13] = [
-        0x4142_3342,
-        0x4142_3343,
-        0x4941_4233,
-        0x4649_4233,
-        0x524d_4233,
-        0x5233_4643,
-        0x424d_4133,
-        0x5844_4233,
-        0x5844_4433,
-        0x5844_4633,
-        0,
-        0x5841_524d,
-        0x5853_4c4d,
-    ];
-    let magic = u32::from_be_bytes(block[..4].try_into().ok()?);
-    let da = matches!(u16::from_be_bytes([block[8], block[9]]), 0x3ebe | 0x3df1 | 0x3dff | 0x3bee);
-    let kinds = trees.map(BufferKind::Tree).into_iter().chain(others);
-    let found = kinds.zip(magics).find(|(_, known)| magic == *known && magic != 0);
-    match found {
-        Some((kind, _)) => Some(kind),
-        // Bytes that look like a hash tree block have its checksum too.
-        None if da && checksum::verify(block, 12).is_ok() => Some(BufferKind::DaAny),
-        None => None,
-    }
+    let kind = BufferKind::of_block(block)?;
+    Header::of(kind)?.checksum_matches(block, BLOCK).then_some(kind)
 }

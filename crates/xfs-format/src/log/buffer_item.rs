@@ -2,8 +2,8 @@
 //! (docs/format/journal/items.md#buffer).
 
 use super::item::check_at_least;
-use crate::bytes::{CHANGE_UNIT, be16, be32, le16, le32, le64};
-use crate::{BufferKind, FieldDefect, LogItemKind, Rule, TreeKind};
+use crate::bytes::{CHANGE_UNIT, le16, le32, le64};
+use crate::{BufferKind, FieldDefect, Header, INODE_MAGIC, LogItemKind, Rule, TreeKind};
 use bitflags::bitflags;
 use smallvec::{SmallVec, smallvec};
 use std::ops::Range;
@@ -129,38 +129,27 @@ impl BufferItemType {
     /// one of the type's, or if this version knows no buffers of the type.
     #[must_use]
     pub fn kind(self, bytes: &[u8]) -> Option<BufferKind> {
-        if bytes.len() < 16 {
-            return None;
-        }
-        let (wide, inode, da) = (be32(bytes, 0), be16(bytes, 0), be16(bytes, 8));
-        let trees = [
-            TreeKind::Bnobt,
-            TreeKind::Cntbt,
-            TreeKind::Inobt,
-            TreeKind::Finobt,
-            TreeKind::Rmapbt,
-            TreeKind::Refcountbt,
-            TreeKind::Bmbt,
-        ];
-        let (kind, holds) = match self {
+        let kind = match self {
             Self::Tree => {
-                let tree = trees.into_iter().find(|tree| tree.magic_v5() == wide)?;
-                (BufferKind::Tree(tree), true)
+                BufferKind::Tree(TreeKind::of_magic_v5(u32::from_be_bytes(*bytes.first_chunk()?))?)
             }
-            Self::Agf => (BufferKind::Agf, &wide.to_be_bytes() == b"XAGF"),
-            Self::Agfl => (BufferKind::Agfl, &wide.to_be_bytes() == b"XAFL"),
-            Self::Agi => (BufferKind::Agi, &wide.to_be_bytes() == b"XAGI"),
-            Self::Inodes => (BufferKind::InodeCluster, &inode.to_be_bytes() == b"IN"),
-            Self::Symlink => (BufferKind::Symlink, &wide.to_be_bytes() == b"XSLM"),
-            Self::DirBlock => (BufferKind::DirBlock, &wide.to_be_bytes() == b"XDB3"),
-            Self::DirData => (BufferKind::DirData, &wide.to_be_bytes() == b"XDD3"),
-            Self::DirFree => (BufferKind::DirFree, &wide.to_be_bytes() == b"XDF3"),
-            Self::DirLeaf1 => (BufferKind::DirLeaf1, da == 0x3df1),
-            Self::DirLeafN => (BufferKind::DirLeafN, da == 0x3dff),
-            Self::DaNode => (BufferKind::DaNode, da == 0x3ebe),
-            Self::AttrLeaf => (BufferKind::AttrLeaf, da == 0x3bee),
-            Self::AttrRemote => (BufferKind::AttrRemote, &wide.to_be_bytes() == b"XARM"),
-            Self::Superblock => (BufferKind::Superblock, &wide.to_be_bytes() == b"XFSB"),
+            Self::Inodes => {
+                let is_inode = bytes.first_chunk() == Some(&INODE_MAGIC.to_be_bytes());
+                return is_inode.then_some(BufferKind::InodeCluster);
+            }
+            Self::Agf => BufferKind::Agf,
+            Self::Agfl => BufferKind::Agfl,
+            Self::Agi => BufferKind::Agi,
+            Self::Symlink => BufferKind::Symlink,
+            Self::DirBlock => BufferKind::DirBlock,
+            Self::DirData => BufferKind::DirData,
+            Self::DirFree => BufferKind::DirFree,
+            Self::DirLeaf1 => BufferKind::DirLeaf1,
+            Self::DirLeafN => BufferKind::DirLeafN,
+            Self::DaNode => BufferKind::DaNode,
+            Self::AttrLeaf => BufferKind::AttrLeaf,
+            Self::AttrRemote => BufferKind::AttrRemote,
+            Self::Superblock => BufferKind::Superblock,
             Self::Unknown
             | Self::UserQuota
             | Self::ProjectQuota
@@ -168,7 +157,7 @@ impl BufferItemType {
             | Self::RealtimeBitmap
             | Self::RealtimeSummary => return None,
         };
-        holds.then_some(kind)
+        Header::of(kind)?.has_magic(bytes).then_some(kind)
     }
 }
 

@@ -4,9 +4,7 @@ use crate::alloc;
 use crate::alloc::SpaceTree;
 use crate::btree::{Cursor, Finobt, Inobt, Lookup};
 use crate::error::Error;
-use crate::format::{
-    FileType, ForkFormat, InodeChunkRecord, InodeCore, InodeFlags, InodeFlags2, RmapOwner,
-};
+use crate::format::{ForkFormat, InodeChunkRecord, InodeCore, InodeFlags, InodeFlags2, RmapOwner};
 use crate::group::GroupState;
 use crate::inode::{Fork, InodeState, cluster_unit};
 use crate::trans::Transaction;
@@ -25,8 +23,9 @@ pub(crate) fn free(trans: &mut Transaction<'_>, inode: &mut InodeState) -> Resul
     // Dirty data is dropped; numbers are used again at once.
     inode.memory.discard();
     trans.volume().files().forget(inode);
-    if inode.data.format() != ForkFormat::Local || inode.file_type() != FileType::Symlink {
-        inode.core.size = 0;
+    if let Some(literal) = &inode.memory.literal {
+        // The steps of a removal set it to 0 on the way.
+        inode.core.size = literal.size();
     }
     clear(&mut inode.core, trans);
     inode.data = Fork::empty();
@@ -41,7 +40,8 @@ pub(crate) fn free(trans: &mut Transaction<'_>, inode: &mut InodeState) -> Resul
     Ok(())
 }
 
-/// Makes the core that of a free inode. The size is 0, but for a link inside the inode, as kernels leave it.
+/// Makes the core that of a free inode. The size stays, for those who look for removed files: a kernel leaves
+/// that of links and directories, and nothing reads it of a free inode (docs/format/removed-files.md#the-inode).
 fn clear(core: &mut InodeCore, trans: &Transaction<'_>) {
     let features = &trans.geometry().features;
     core.mode = 0;

@@ -75,13 +75,14 @@ impl InodeState {
         let cluster = buffer.read();
         let bytes = &cluster[offset + geometry.inode_core_size()..offset + geometry.inode_size()];
         match &mut self.memory.literal {
-            Some(kept) => kept.renew_data(bytes),
+            Some(kept) => kept.renew_data(bytes, self.core.size),
             None => {
                 let attributes = match self.core.forkoff {
                     0 => bytes.len(),
                     units => usize::from(units) * 8,
                 };
-                self.memory.literal = Some(LiteralArea::new(bytes, attributes.min(bytes.len())));
+                let attributes = attributes.min(bytes.len());
+                self.memory.literal = Some(LiteralArea::new(bytes, attributes, self.core.size));
             }
         }
         Ok(())

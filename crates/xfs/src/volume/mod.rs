@@ -159,7 +159,7 @@ impl Volume {
         let allocating_groups = geometry.ag_count;
         Self {
             heights: TreeHeights::new(&geometry),
-            trees: ALL_TREES.map(|tree| tree_geometry(tree, &geometry)),
+            trees: TreeKind::ALL.map(|tree| tree_geometry(tree, &geometry)),
             cache: Arc::new(Cache::new(device, Arc::clone(&geometry))),
             journal: None,
             log_space: LogSpace::default(),
@@ -608,17 +608,6 @@ impl Drop for Volume {
         }
     }
 }
-
-/// All trees, in the order of their numbers.
-const ALL_TREES: [TreeKind; 7] = [
-    TreeKind::Bnobt,
-    TreeKind::Cntbt,
-    TreeKind::Inobt,
-    TreeKind::Finobt,
-    TreeKind::Rmapbt,
-    TreeKind::Refcountbt,
-    TreeKind::Bmbt,
-];
 
 /// Shape of a tree on a volume; limits of heights: docs/format/btrees.md#heights.
 fn tree_geometry(tree: TreeKind, geometry: &Geometry) -> TreeGeometry {

@@ -8,7 +8,7 @@ use crate::image::ImageArgs;
 use crate::report::{self, Outcome};
 use anyhow::Result;
 pub(super) use filter::{FilterArgs, Selection};
-pub(super) use search::{Found, look, search};
+pub(super) use search::{Found, disk, look, search, show};
 use serde::Serialize;
 use std::ffi::OsString;
 use std::io::Write;
@@ -20,7 +20,8 @@ use std::io::Write;
 ///
 ///   whole    they belong to no one, and no one is known to have had them since
 ///   shared   as whole, but for blocks that a clone has, which was not changed since
-///   unsized  as whole, but nothing tells how long the file was (a ~ before the size)
+///   unsized  as whole, but nothing confirms which blocks it had last (a ~ before a size that
+///            is not known)
 ///   partly   some were overwritten, or are not known
 ///   lost     nothing of the content is known
 ///

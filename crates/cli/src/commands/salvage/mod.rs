@@ -1,6 +1,7 @@
 //! `undercroft salvage`.
 
 mod report;
+mod rescue_map;
 mod search;
 
 use super::extract::{Target, deliver};
@@ -27,6 +28,8 @@ use uuid::Uuid;
 /// Files come below their paths. Those whose way up to the root is lost go below lost+found, in directories
 /// with the number of the last one known. A file of which parts are lost has holes there, and ".partial" behind
 /// its name; one whose size is known to a block has ".unsized".
+/// Sectors that cannot be read are skipped and counted; files with any of them have lost parts. A disk with bad
+/// sectors is better copied by ddrescue before.
 /// The exit status is 0 if all is whole that is known to have been there, else 1. Data have no checksums: what
 /// was written over a file by others than this file system is not noticed.
 #[derive(clap::Args)]
@@ -47,6 +50,11 @@ pub(super) struct Args {
     #[arg(long)]
     uuid: Option<Uuid>,
 
+    /// The map that GNU ddrescue wrote with this copy of a disk: what it did not read is lost, whatever
+    /// is in its place.
+    #[arg(long, value_name = "FILE")]
+    map: Option<PathBuf>,
+
     /// Replace what is in the directory.
     #[arg(long)]
     force: bool,
@@ -60,6 +68,7 @@ const EXAMPLES: &str = "\
 Examples:
   undercroft salvage --list disk.img             what can be read
   undercroft salvage disk.img rescued            copy it to a directory
+  undercroft salvage --map disk.map --list disk.img    a copy made by ddrescue
   undercroft salvage disk.img - | undercroft build - rescued.img";
 
 impl Args {
@@ -77,7 +86,7 @@ struct List<'r> {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    let Found { disk, salvaged, volumes } = search(&args.image, args.uuid)?;
+    let Found { disk, salvaged, volumes } = search(&args.image, args.uuid, args.map.as_deref())?;
     let report = Report::new(&salvaged.report, &volumes);
     let files = &salvaged.files;
     if args.list {

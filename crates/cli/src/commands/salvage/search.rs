@@ -1,13 +1,16 @@
 //! The scan of the source, and the choice of the volume.
 
 use super::report::Volume as Line;
+use super::rescue_map::RescueMap;
 use crate::image::ImageArgs;
 use crate::progress::Progress;
 use anyhow::{Context, Result, anyhow, bail};
 use std::fs::File;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
-use undercroft_block::BlockDevice;
+use undercroft_block::stack::Gaps;
+use undercroft_block::{BlockDevice, Sector};
 use undercroft_recover::{Disk, Salvaged, Scan, Step, Traces};
 use undercroft_source::data_ranges;
 use uuid::Uuid;
@@ -19,9 +22,17 @@ pub(super) struct Found {
     pub(super) volumes: Vec<Traces>,
 }
 
-/// Scans the image. Where a volume can still be opened, its journal is replayed in memory before.
-pub(super) fn search(image: &ImageArgs, uuid: Option<Uuid>) -> Result<Found> {
-    let device = image.device()?;
+/// Scans the image, but for what the map of its copy says is lost. Where a volume can still be opened, its
+/// journal is replayed in memory before.
+pub(super) fn search(image: &ImageArgs, uuid: Option<Uuid>, map: Option<&Path>) -> Result<Found> {
+    let mut device = image.device()?;
+    let mut lost = Vec::new();
+    if let Some(path) = map {
+        let map = RescueMap::read(path)?;
+        lost = map.lost(image.first_byte(), device.capacity().0);
+        let gaps = lost.iter().map(|range| Sector(range.start)..Sector(range.end));
+        device = Arc::new(Gaps::new(device, gaps.collect()));
+    }
     // A volume that cannot be opened is looked through as it is.
     let replayed = image.replayed(&device).ok().flatten();
     let ranges = match &replayed {
@@ -32,7 +43,9 @@ pub(super) fn search(image: &ImageArgs, uuid: Option<Uuid>) -> Result<Found> {
     let all = std::iter::once(0..device.capacity().0);
     let ranges = ranges.unwrap_or_else(|| all.collect());
     let device = replayed.unwrap_or(device);
-    let scan = scanned(&device, &ranges);
+    let mut scan = scanned(&device, &without(ranges, &lost));
+    scan.unreadable.extend(lost);
+    scan.unreadable.sort_unstable_by_key(|range| range.start);
     let traces = choose(&scan, uuid).with_context(|| format!("cannot salvage {}", image.name()))?;
     let bar = Progress::new();
     let found = Salvaged::find(&device, &scan, traces, &mut |_, done, all| {
@@ -41,6 +54,22 @@ pub(super) fn search(image: &ImageArgs, uuid: Option<Uuid>) -> Result<Found> {
     drop(bar);
     let (disk, salvaged) = found.with_context(|| format!("cannot salvage {}", image.name()))?;
     Ok(Found { disk, salvaged, volumes: scan.volumes })
+}
+
+/// Ranges without others; both are in ascending order.
+fn without(ranges: Vec<Range<u64>>, others: &[Range<u64>]) -> Vec<Range<u64>> {
+    let mut left = Vec::new();
+    for range in ranges {
+        let mut at = range.start;
+        let first = others.partition_point(|other| other.end <= range.start);
+        for other in others[first..].iter().take_while(|other| other.start < range.end) {
+            left.push(at..other.start.max(at));
+            at = other.end;
+        }
+        left.push(at..range.end.max(at));
+    }
+    left.retain(|range| !range.is_empty());
+    left
 }
 
 fn scanned(device: &Arc<dyn BlockDevice>, ranges: &[Range<u64>]) -> Scan {
