@@ -22,7 +22,7 @@ const ELSEWHERE: [&str; 8] = [
 ];
 
 /// The volumes that the examples of a command speak of; those of others need none.
-const VOLUMES: [(&str, &[&str]); 20] = [
+const VOLUMES: [(&str, &[&str]); 21] = [
     ("", &["disk.img"]),
     ("build", &["base.img"]),
     ("diff", &["old.img", "new.img", "root.img", "disk.img", "a.img", "b.img", "app.img"]),
