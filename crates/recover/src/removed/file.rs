@@ -91,11 +91,13 @@ fn size_left(trail: &Trail) -> Option<u64> {
     trail.end.as_ref().map(|end| end.core.size).filter(|size| *size > 0)
 }
 
-/// Whether a copy of an inode is how the file was last: with another size than the free inode it is older,
-/// and the blocks may be others.
+/// Whether a copy of an inode is how the file was last. With another size than the free inode it is older,
+/// and with another time of the last change of its content, which the free inode keeps: then its blocks may
+/// be others. What grew and was removed within one checkpoint has no later copy.
 fn is_last(core: &InodeCore, trail: &Trail) -> bool {
     core.file_type() != Some(FileType::Regular)
         || size_left(trail).is_none_or(|left| left == core.size)
+            && trail.end.as_ref().is_none_or(|end| end.core.mtime == core.mtime)
 }
 
 fn size(

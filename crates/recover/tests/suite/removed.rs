@@ -1,7 +1,11 @@
 //! What is found of removed files, held against what they were.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use undercroft_block::stack::Gaps;
@@ -113,6 +117,38 @@ fn comes_back_whole(remove: impl Fn(&mut History)) {
             about(&history, missing[0])
         );
         assert_eq!(named, history.removed.len(), "{options:?}: a file was found twice");
+    }
+}
+
+/// The journal has it as it was before it grew, and nothing else does.
+#[test]
+fn what_grew_and_went_within_a_checkpoint_is_not_called_whole_as_it_was() {
+    if !kernel::available_or_report() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let history = History::begin(home.path(), 9, &[]);
+    let mount = history.mount();
+    let paths: Vec<_> = (0..20).map(|number| mount.join(&format!("grown-{number}"))).collect();
+    for (number, path) in paths.iter().enumerate() {
+        let mut file = fs::File::create(path).unwrap();
+        file.write_all(&vec![1; 3_000 * number]).unwrap();
+        file.sync_all().unwrap();
+    }
+    // Longer than the kernel's clock of files stands still.
+    thread::sleep(Duration::from_millis(50));
+    for path in &paths {
+        let mut file = fs::File::options().append(true).open(path).unwrap();
+        file.write_all(&[2; 5_000]).unwrap();
+        drop(file);
+        fs::remove_file(path).unwrap();
+    }
+    mount.unmount().unwrap();
+    for number in 0..paths.len() {
+        for file in about(&history, &format!("grown-{number}")) {
+            let is_whole = matches!(file.state, State::Whole | State::Shared);
+            assert!(!is_whole, "{number}: {file:#?}");
+        }
     }
 }
 
