@@ -83,6 +83,31 @@ fn a_disk_in_a_format_of_its_own_is_served() {
     succeeds([&raw[..], &[&look("vdi")]].concat());
 }
 
+/// A file that ends within a sector is served as long as it is, and stays so.
+#[test]
+fn a_file_of_an_odd_length_keeps_it() {
+    let home = tempfile::tempdir().unwrap();
+    let path = |name: &str| home.path().join(name).display().to_string();
+    for length in [3_000_001_usize, 4096 * 700 - 100, 511] {
+        let bytes: Vec<u8> = (0..length).map(|at| (at % 251) as u8 | 1).collect();
+        fs::write(path("source"), &bytes).unwrap();
+        fs::write(path("target"), vec![0; length]).unwrap();
+        let copy = format!(
+            "nbdinfo --size \"$NBD_URI\" && nbdcopy '{}' \"$NBD_URI\" && nbdcopy \"$NBD_URI\" '{}'",
+            path("source"),
+            path("back")
+        );
+        let size = succeeds(["serve", &path("target"), "--exec", "sh", "-c", &copy]);
+        assert_eq!(size.trim(), length.to_string());
+        for name in ["target", "back"] {
+            assert!(fs::read(path(name)).unwrap() == bytes, "{name} of {length} bytes");
+        }
+        let size = "nbdinfo --size \"$NBD_URI\"";
+        let read_only = ["serve", "--read-only", &path("target"), "--exec", "sh", "-c", size];
+        assert_eq!(succeeds(read_only).trim(), length.to_string());
+    }
+}
+
 /// What another program cuts off a file reads as an error, and not as a hole of zeroes.
 #[test]
 fn what_is_cut_off_a_served_file_is_an_error() {

@@ -31,6 +31,8 @@ pub struct Export {
     pub(crate) name: String,
     pub(crate) description: String,
     pub(crate) device: Arc<dyn BlockDevice>,
+    /// Bytes that clients see, if not all of the device.
+    length: Option<u64>,
     pub(crate) read_only: bool,
     pub(crate) fast_zeroes: bool,
     /// Whether several programs may change it at once.
@@ -49,6 +51,7 @@ impl Export {
         Self {
             name: name.to_owned(),
             description: String::new(),
+            length: None,
             read_only: device.is_read_only(),
             fast_zeroes: false,
             shared: false,
@@ -65,6 +68,14 @@ impl Export {
         let ends = words.char_indices().map(|(start, letter)| start + letter.len_utf8());
         let length = ends.take_while(|end| *end <= MAX_STRING).last().unwrap_or(0);
         words[..length].clone_into(&mut self.description);
+        self
+    }
+
+    /// Of the device only so many bytes are seen, for instance of a file that ends within a sector. No more
+    /// than the device has.
+    #[must_use]
+    pub fn length(mut self, bytes: u64) -> Self {
+        self.length = Some(bytes);
         self
     }
 
@@ -107,7 +118,8 @@ impl Export {
 
     /// Its length in bytes.
     pub(crate) fn size(&self) -> u64 {
-        self.device.capacity().to_bytes().unwrap_or(i64::MAX as u64)
+        let device = self.device.capacity().to_bytes().unwrap_or(i64::MAX as u64);
+        self.length.map_or(device, |length| length.min(device))
     }
 
     /// Requests should be multiples of this.

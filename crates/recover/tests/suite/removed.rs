@@ -129,7 +129,7 @@ fn what_grew_and_went_within_a_checkpoint_is_not_called_whole_as_it_was() {
     let home = tempfile::tempdir().unwrap();
     let history = History::begin(home.path(), 9, &[]);
     let mount = history.mount();
-    let paths: Vec<_> = (0..20).map(|number| mount.join(&format!("grown-{number}"))).collect();
+    let paths: Vec<_> = (0..20).map(|number| mount.join(format!("grown-{number}"))).collect();
     for (number, path) in paths.iter().enumerate() {
         let mut file = fs::File::create(path).unwrap();
         file.write_all(&vec![1; 3_000 * number]).unwrap();
@@ -234,7 +234,7 @@ fn nothing_false_is_called_whole_after_space_was_used_again() {
         removed += history.removed.len();
         found += named;
         called_whole += whole.len();
-        std::fs::remove_file(&history.image).unwrap();
+        fs::remove_file(&history.image).unwrap();
     }
     assert!(called_whole > 0 && found > removed / 4, "{removed} {found} {called_whole}");
 }

@@ -3,6 +3,7 @@
 use super::Args;
 use super::allocation::FileAllocation;
 use super::free_space::FreeSpace;
+use super::odd_end::OddEnd;
 use crate::failure::Usage;
 use crate::image::{ImageArgs, Part};
 use anyhow::{Context, Result, anyhow};
@@ -13,8 +14,17 @@ use undercroft_block::stack::{Description, DiskFormat, Overlay};
 use undercroft_block::{BlockDevice, Engine, FileDevice, FileOptions, SECTOR_SIZE};
 use undercroft_nbd::server::Export;
 
-/// The exports, with their names.
-pub(super) fn all(args: &Args) -> Result<Vec<(String, Export)>> {
+/// What is served.
+#[derive(Default)]
+pub(super) struct Exports {
+    /// The exports, with their names.
+    pub(super) all: Vec<(String, Export)>,
+    /// Files that are served for change and end within a sector.
+    pub(super) odd_ends: Vec<OddEnd>,
+}
+
+/// The exports.
+pub(super) fn all(args: &Args) -> Result<Exports> {
     let part = Part::of(args.offset, args.partition.as_ref(), Part::Whole);
     if args.devices.len() > 1 && part != Part::Whole {
         let what = "--partition and --offset go with one DEVICE";
@@ -23,18 +33,37 @@ pub(super) fn all(args: &Args) -> Result<Vec<(String, Export)>> {
     if args.names.len() > args.devices.len() {
         return Err(Usage("there are more names (--name) than devices".into()).into());
     }
-    let mut exports: Vec<(String, Export)> = Vec::new();
+    let mut exports = Exports::default();
     for (index, device) in args.devices.iter().enumerate() {
         let name = args.names.get(index).cloned().unwrap_or_else(|| name_of(device));
-        if exports.iter().any(|(other, _)| *other == name) {
+        if exports.all.iter().any(|(other, _)| *other == name) {
             let what = format!("two exports of the name {name:?}: choose others with --name");
             return Err(Usage(what).into());
         }
-        let export = one(args, device, &part, &name)?;
+        let odd_end = odd_end(args, device, &part);
+        let mut export = one(args, device, &part, &name)?;
+        if let Some(odd_end) = odd_end {
+            export = export.length(odd_end.bytes);
+            if !keeps_devices(args) {
+                exports.odd_ends.push(odd_end);
+            }
+        }
         let export = if args.shared { export.shared() } else { export };
-        exports.push((name, export));
+        exports.all.push((name, export));
     }
     Ok(exports)
+}
+
+/// The end of the file that is served whole, if that is not one of a sector.
+fn odd_end(args: &Args, device: &Description, part: &Part) -> Option<OddEnd> {
+    let path = device.as_path().filter(|_| *part == Part::Whole)?;
+    let is_raw = args.format.disk_format() == DiskFormat::Raw;
+    (is_raw || undercroft_container::format_of(path).is_none()).then(|| OddEnd::of(path))?
+}
+
+/// Whether devices stay as they are.
+fn keeps_devices(args: &Args) -> bool {
+    args.read_only || args.overlay.is_some()
 }
 
 /// The name of the file, or the description of a stack.
@@ -46,8 +75,7 @@ fn name_of(device: &Description) -> String {
 fn one(args: &Args, description: &Description, part: &Part, name: &str) -> Result<Export> {
     let image = ImageArgs::part_of(description.clone(), part.clone()).with_engine(Engine::Around);
     let image = image.with_format(args.format.clone());
-    let keeps = args.read_only || args.overlay.is_some();
-    let device = if keeps { image.device()? } else { image.writable_device()? };
+    let device = if keeps_devices(args) { image.device()? } else { image.writable_device()? };
     let is_raw = args.format.disk_format() == DiskFormat::Raw;
     if !is_raw {
         let raw = "--format raw serves its bytes as they are";

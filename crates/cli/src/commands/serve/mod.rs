@@ -3,6 +3,7 @@
 mod allocation;
 mod export;
 mod free_space;
+mod odd_end;
 mod program;
 mod sockets;
 
@@ -12,14 +13,16 @@ use crate::report::{self, Outcome};
 use crate::value;
 use anyhow::{Context, Result};
 use clap::ValueHint;
+use export::Exports;
 use nix::sys::signal::{SigSet, Signal};
+use odd_end::OddEnd;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use undercroft_block::stack::Description;
-use undercroft_nbd::server::{Server, Settings, Tls};
+use undercroft_nbd::server::{Export, Server, Settings, Tls};
 
 /// Serve images, disks and stacks as network disks (NBD), for QEMU, nbd-client, libnbd and others.
 ///
@@ -149,7 +152,18 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     // Before there are threads: all of them get the mask of this one.
     signals().thread_block().context("cannot block signals")?;
     let settings = settings(args)?;
-    let exports = export::all(args)?;
+    let Exports { all: exports, odd_ends } = export::all(args)?;
+    let served = serve(args, settings, exports, out);
+    let restored = odd_ends.iter().try_for_each(OddEnd::restore);
+    served.and_then(|outcome| restored.map(|()| outcome))
+}
+
+fn serve(
+    args: &Args,
+    settings: Settings,
+    exports: Vec<(String, Export)>,
+    out: &mut dyn Write,
+) -> Result<Outcome> {
     let name = exports.first().map(|(name, _)| name.clone()).unwrap_or_default();
     let names = exports.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
     let exports = exports.into_iter().map(|(_, export)| export).collect();
