@@ -86,12 +86,17 @@ fn a_fake_root_may_do_what_root_may() {
         fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
     }
     std::os::unix::fs::chown(&image, Some(65534), Some(65534)).unwrap();
+    // Where that user may go, which a directory of builds need not be.
+    let home = image.parent().unwrap();
+    let own = home.join("undercroft");
+    // Not by this process, of which a child of another test could hold the file open for writing.
+    succeeds(Command::new("cp").arg(undercroft().get_program()).arg(&own));
     let script = "mkdir -p srv/closed && echo x >srv/closed/file && chown 5:6 srv/closed/file && \
         chmod 4750 srv/closed/file && chmod 0 srv/closed && cat srv/closed/file && stat -c %u:%g srv";
     let as_user = |options: &str| {
         let mut command = Command::new("setpriv");
         command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
-        command.arg(undercroft().get_program()).args(["mount", "-o", options]).arg(&image);
+        command.env("TMPDIR", home).arg(&own).args(["mount", "-o", options]).arg(&image);
         command.args(["--exec", "sh", "-c", script]);
         command
     };

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
 use undercroft_judges::Xfsprogs;
 
 use crate::run::{Sample, sample, succeeds};
@@ -43,6 +44,9 @@ impl Terminal {
         let name = ptsname(&keys, Vec::new()).unwrap();
         let flags = OFlags::RDWR | OFlags::NOCTTY;
         let terminal = File::from(rustix::fs::open(&*name, flags, Mode::empty()).unwrap());
+        // Lines with paths of this machine must fit: no output is folded then.
+        let size = Winsize { ws_row: 50, ws_col: 500, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&terminal, size).unwrap();
         let shell = Command::new("setsid")
             .args(["--ctty", "--wait", env!("CARGO_BIN_EXE_undercroft"), "shell", image])
             .env("TERM", "xterm")

@@ -257,8 +257,10 @@ impl Executor {
 
     fn status(&self, request: &Request, length: u64, contexts: &[u32], charge: usize) {
         let offset = request.offset;
+        // An export may end within a block.
+        let is_block = |at: u64| at.is_multiple_of(self.minimum) || at == self.size;
         let range = match self.range(offset, length, WireError::Invalid) {
-            Ok(range) if AlignedRange::new(offset, length, self.minimum).is_exact() => range,
+            Ok(range) if is_block(range.0) && is_block(range.1) => range,
             Ok(_) => return self.refuse(request, WireError::Invalid, charge),
             Err(error) => return self.refuse(request, error, charge),
         };
