@@ -38,7 +38,7 @@ impl From<io::Error> for Lie {
 
 /// An image whose header was found to be sound.
 struct Counts<'f> {
-    file: &'f File,
+    image: Bytes<'f>,
     cluster_bits: u32,
     /// Bits of a count, as a power of two.
     order: u32,
@@ -48,6 +48,13 @@ struct Counts<'f> {
     /// A bit for each cluster that one place has for its own.
     owned: Vec<u64>,
     clusters: u64,
+}
+
+/// The bytes of a file, whose length was asked for once.
+#[derive(Clone, Copy)]
+struct Bytes<'f> {
+    file: &'f File,
+    length: u64,
 }
 
 /// A table of clusters: where it is, and how many entries it has.
@@ -66,13 +73,13 @@ pub(crate) fn check(file: &File, header: &[u8]) -> Result<(), Lie> {
     if order > 6 {
         return Err(Lie::Found(format!("reference counts of 2^{order} bits")));
     }
-    let length = file.metadata()?.len();
-    let clusters = length.div_ceil(1 << cluster_bits);
+    let image = Bytes { file, length: file.metadata()?.len() };
+    let clusters = image.length.div_ceil(1 << cluster_bits);
     let (table_at, table_bytes) = (be64(header, 48), u64::from(be32(header, 56)) << cluster_bits);
-    let table = words(&read(file, table_at, table_bytes)?);
+    let table = words(&image.read(table_at, table_bytes)?);
     let owned = vec![0; clusters.div_ceil(64) as usize];
     let blocks = HashMap::new();
-    let mut counts = Counts { file, cluster_bits, order, table, blocks, owned, clusters };
+    let mut counts = Counts { image, cluster_bits, order, table, blocks, owned, clusters };
     counts.own(0, 1, "the header")?;
     counts.own(table_at, table_bytes, "the table of reference counts")?;
     for at in counts.table.clone().into_iter().filter(|at| *at != 0) {
@@ -80,7 +87,7 @@ pub(crate) fn check(file: &File, header: &[u8]) -> Result<(), Lie> {
     }
     let active = Table { at: be64(header, 40), entries: be32(header, 36), is_active: true };
     counts.table(active)?;
-    for snapshot in snapshots(file, be64(header, 64), be32(header, 60))? {
+    for snapshot in snapshots(image, be64(header, 64), be32(header, 60))? {
         counts.table(snapshot)?;
     }
     Ok(())
@@ -91,14 +98,14 @@ impl Counts<'_> {
     fn table(&mut self, table: Table) -> Result<(), Lie> {
         let what = "a table of clusters";
         self.take(table.at, u64::from(table.entries) * 8, what, table.is_active)?;
-        for entry in words(&read(self.file, table.at, u64::from(table.entries) * 8)?) {
+        for entry in words(&self.image.read(table.at, u64::from(table.entries) * 8)?) {
             let at = entry & PLACE;
             if at == 0 {
                 continue;
             }
             let is_own = table.is_active && entry & ONLY != 0;
             self.take(at, 1 << self.cluster_bits, what, is_own)?;
-            for entry in words(&read(self.file, at, 1 << self.cluster_bits)?) {
+            for entry in words(&self.image.read(at, 1 << self.cluster_bits)?) {
                 self.data(entry, is_own)?;
             }
         }
@@ -171,7 +178,7 @@ impl Counts<'_> {
         }
         let bytes = match self.blocks.entry(at) {
             Entry::Occupied(kept) => kept.into_mut(),
-            Entry::Vacant(free) => free.insert(read(self.file, at, 1 << self.cluster_bits)?),
+            Entry::Vacant(free) => free.insert(self.image.read(at, 1 << self.cluster_bits)?),
         };
         let bit = index << self.order;
         let start = (bit / 8) as usize;
@@ -185,11 +192,11 @@ impl Counts<'_> {
 }
 
 /// The tables of the snapshots.
-fn snapshots(file: &File, at: u64, count: u32) -> Result<Vec<Table>, Lie> {
+fn snapshots(image: Bytes<'_>, at: u64, count: u32) -> Result<Vec<Table>, Lie> {
     let (mut at, mut tables) = (at, Vec::new());
     let end = at.saturating_add(MAX_SNAPSHOTS);
     for _ in 0..count {
-        let fixed = read(file, at, 40)?;
+        let fixed = image.read(at, 40)?;
         let be16 = |at: usize| u64::from(fixed[at]) << 8 | u64::from(fixed[at + 1]);
         let length = 40 + u64::from(be32(&fixed, 36)) + be16(12) + be16(14);
         tables.push(Table { at: be64(&fixed, 0), entries: be32(&fixed, 8), is_active: false });
@@ -201,19 +208,21 @@ fn snapshots(file: &File, at: u64, count: u32) -> Result<Vec<Table>, Lie> {
     Ok(tables)
 }
 
-/// Bytes of the file, which have to be there.
-fn read(file: &File, at: u64, bytes: u64) -> Result<Vec<u8>, Lie> {
-    let length = file.metadata()?.len();
-    if at.checked_add(bytes).is_none_or(|end| end > length.next_multiple_of(512)) {
-        return Err(Lie::Found(format!(
-            "{bytes} bytes at byte {at} are behind the end of the file"
-        )));
+impl Bytes<'_> {
+    /// A range of them, which has to be there.
+    fn read(self, at: u64, bytes: u64) -> Result<Vec<u8>, Lie> {
+        let Self { file, length } = self;
+        if at.checked_add(bytes).is_none_or(|end| end > length.next_multiple_of(512)) {
+            return Err(Lie::Found(format!(
+                "{bytes} bytes at byte {at} are behind the end of the file"
+            )));
+        }
+        // At most what the file has.
+        let mut memory = vec![0; bytes as usize];
+        let there = length.saturating_sub(at).min(bytes) as usize;
+        file.read_exact_at(&mut memory[..there], at)?;
+        Ok(memory)
     }
-    // At most what the file has.
-    let mut memory = vec![0; bytes as usize];
-    let there = length.saturating_sub(at).min(bytes) as usize;
-    file.read_exact_at(&mut memory[..there], at)?;
-    Ok(memory)
 }
 
 fn words(bytes: &[u8]) -> Vec<u64> {

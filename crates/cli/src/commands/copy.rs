@@ -87,11 +87,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let edit = to.open_for_change()?;
     let done = (|| {
         let session = Session::new(edit.volume())?;
-        let target = if path.as_bytes().ends_with(b"/.") {
-            args.target.path.clone()
-        } else {
-            session.destination(&args.target.path, path)?
-        };
+        let target = tree::target(&session, &args.target.path, path)?;
         let options = CopyOptions { force: args.force, owner: None };
         tree::copy(&session, &target, &mut source, options, args.json, out)
     })();

@@ -95,35 +95,32 @@ impl Description {
     /// The same; files for which it has no engine get `engine`.
     #[must_use]
     pub fn with_engine(mut self, engine: Engine) -> Self {
-        self.set_engine(engine);
-        self
-    }
-
-    fn set_engine(&mut self, engine: Engine) {
-        match self {
-            Self::File(file) if file.engine == Engine::Auto => file.engine = engine,
-            Self::File(_) | Self::Network(_) => {}
-            Self::Delay { leg, .. } => leg.set_engine(engine),
-            Self::Linear(legs) | Self::Mirror(legs) | Self::Stripe { legs, .. } => {
-                legs.iter_mut().for_each(|leg| leg.set_engine(engine));
+        self.each_file(&mut |file| {
+            if file.engine == Engine::Auto {
+                file.engine = engine;
             }
-        }
+        });
+        self
     }
 
     /// The same; files for which it does not say what is made of them get `format`.
     #[must_use]
     pub fn with_format(mut self, format: DiskFormat) -> Self {
-        self.set_format(format);
+        self.each_file(&mut |file| {
+            if file.format == DiskFormat::Auto {
+                file.format = format;
+            }
+        });
         self
     }
 
-    fn set_format(&mut self, format: DiskFormat) {
+    fn each_file(&mut self, change: &mut dyn FnMut(&mut FileLeaf)) {
         match self {
-            Self::File(file) if file.format == DiskFormat::Auto => file.format = format,
-            Self::File(_) | Self::Network(_) => {}
-            Self::Delay { leg, .. } => leg.set_format(format),
+            Self::File(file) => change(file),
+            Self::Network(_) => {}
+            Self::Delay { leg, .. } => leg.each_file(change),
             Self::Linear(legs) | Self::Mirror(legs) | Self::Stripe { legs, .. } => {
-                legs.iter_mut().for_each(|leg| leg.set_format(format));
+                legs.iter_mut().for_each(|leg| leg.each_file(change));
             }
         }
     }

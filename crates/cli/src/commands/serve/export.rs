@@ -40,8 +40,9 @@ pub(super) fn all(args: &Args) -> Result<Exports> {
             let what = format!("two exports of the name {name:?}: choose others with --name");
             return Err(Usage(what).into());
         }
-        let odd_end = odd_end(args, device, &part);
-        let mut export = one(args, device, &part, &name)?;
+        let file = plain_file(args, device);
+        let odd_end = file.filter(|_| part == Part::Whole).and_then(OddEnd::of);
+        let mut export = one(args, device, file, &part, &name)?;
         if let Some(odd_end) = odd_end {
             export = export.length(odd_end.bytes);
             if !keeps_devices(args) {
@@ -54,11 +55,11 @@ pub(super) fn all(args: &Args) -> Result<Exports> {
     Ok(exports)
 }
 
-/// The end of the file that is served whole, if that is not one of a sector.
-fn odd_end(args: &Args, device: &Description, part: &Part) -> Option<OddEnd> {
-    let path = device.as_path().filter(|_| *part == Part::Whole)?;
+/// The file whose bytes are served. Of a disk in a format of its own the holes and the length are others than
+/// those of the file.
+fn plain_file<'d>(args: &Args, device: &'d Description) -> Option<&'d Path> {
     let is_raw = args.format.disk_format() == DiskFormat::Raw;
-    (is_raw || undercroft_container::format_of(path).is_none()).then(|| OddEnd::of(path))?
+    device.as_path().filter(|path| is_raw || undercroft_container::format_of(path).is_none())
 }
 
 /// Whether devices stay as they are.
@@ -72,12 +73,17 @@ fn name_of(device: &Description) -> String {
     file.map_or_else(|| device.to_string(), str::to_owned)
 }
 
-fn one(args: &Args, description: &Description, part: &Part, name: &str) -> Result<Export> {
+fn one(
+    args: &Args,
+    description: &Description,
+    file: Option<&Path>,
+    part: &Part,
+    name: &str,
+) -> Result<Export> {
     let image = ImageArgs::part_of(description.clone(), part.clone()).with_engine(Engine::Around);
     let image = image.with_format(args.format.clone());
     let device = if keeps_devices(args) { image.device()? } else { image.writable_device()? };
-    let is_raw = args.format.disk_format() == DiskFormat::Raw;
-    if !is_raw {
+    if args.format.disk_format() != DiskFormat::Raw {
         let raw = "--format raw serves its bytes as they are";
         image.expect_raw(device.as_ref()).map_err(|error| anyhow!("{error:#}; {raw}"))?;
     }
@@ -91,10 +97,7 @@ fn one(args: &Args, description: &Description, part: &Part, name: &str) -> Resul
         return Ok(export.description(&words));
     }
     let mut export = Export::new(name, Arc::clone(&device)).description(&words);
-    // Of a disk in a format of its own the holes are others than those of the file.
-    if let Some(path) = description.as_path()
-        && (is_raw || undercroft_container::format_of(path).is_none())
-    {
+    if let Some(path) = file {
         let file = FileAllocation::open(path, start)
             .with_context(|| format!("cannot open {} to see its holes", path.display()))?;
         export = export.context(Arc::new(file));

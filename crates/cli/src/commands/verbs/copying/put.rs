@@ -96,12 +96,7 @@ impl Verb for Args {
 impl Args {
     /// Copies a directory, and with `/.` behind it what is in it.
     fn put_tree(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
-        let bytes = self.source.as_bytes();
-        let path = if bytes == b"." || bytes.ends_with(b"/.") {
-            self.path.clone()
-        } else {
-            session.destination(&self.path, &self.source)?
-        };
+        let path = tree::target(session, &self.path, &self.source)?;
         let spec = SourceSpec::Directory(PathBuf::from(&self.source));
         let mut source = undercroft_source::open(&spec, &SourceOptions::default())?.source;
         let owner = self.owner.as_ref();

@@ -6,7 +6,7 @@ use crate::session::Session;
 use crate::text;
 use anyhow::Result;
 use serde::Serialize;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -20,6 +20,16 @@ struct Line {
     path: text::Name,
     entries: u64,
     bytes: u64,
+}
+
+/// Where a directory comes that is copied to a path: in a directory there, under its name; with /. behind it,
+/// what is in it comes to the path itself.
+pub(crate) fn target(session: &Session<'_>, path: &OsStr, source: &OsStr) -> Result<OsString> {
+    let bytes = source.as_bytes();
+    if bytes == b"." || bytes.ends_with(b"/.") {
+        return Ok(path.to_owned());
+    }
+    session.destination(path, source)
 }
 
 /// Copies a source to a path, and says what was done.
