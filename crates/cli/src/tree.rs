@@ -1,7 +1,7 @@
 //! A tree that a command reads, whatever has it: a volume, or any source of a build.
 
-use crate::image::{ImageArgs, Part};
-use anyhow::{Context, Result};
+use crate::image::{ImageArgs, ImageName, Part};
+use anyhow::{Context, Result, anyhow};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
@@ -13,6 +13,11 @@ use undercroft_source::{FOREIGN_HEAD, Source, SourceOptions, SourceSpec, recogni
 
 /// Opens a tree: a volume where there is one, else a source. `part` is for volumes.
 pub(crate) fn open(text: &OsStr, part: Part, options: &SourceOptions) -> Result<Box<dyn Source>> {
+    if ImageName::is_salvaged(text) {
+        let image = ImageName::of(text).map_err(|error| anyhow!(error))?;
+        let volume = ImageArgs::part_of(image, part).open()?;
+        return Ok(Box::new(VolumeSource::new(&volume)));
+    }
     let spec = SourceSpec::from(PathBuf::from(text));
     let is_volume = match &spec {
         SourceSpec::Path(path) => is_device(path, part != Part::default())

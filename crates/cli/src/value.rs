@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use undercroft_block::stack::{Description, LeafDescription};
 use undercroft_source::{ModeChange, Timestamp};
@@ -17,29 +17,38 @@ pub(crate) const PRESETS: [&str; 10] = [
     "lts-6.12", "lts-6.18",
 ];
 
+/// Why a text names no device.
+pub(crate) type ImageError = Box<dyn Error + Send + Sync>;
+
 /// An image: a path, a URI, or a description of a stacked device.
 pub(crate) fn image() -> impl TypedValueParser<Value = Description> {
-    OsStringValueParser::new().try_map(|text| {
-        if text == "-" {
-            let what = "a volume cannot be streamed; name a file (./- is one of this name)";
-            return Err(Box::<dyn Error + Send + Sync>::from(what));
+    OsStringValueParser::new().try_map(|text| device(&text))
+}
+
+/// The device that an argument names.
+pub(crate) fn device(text: &OsStr) -> Result<Description, ImageError> {
+    if text == "-" {
+        let what = "a volume cannot be streamed; name a file (./- is one of this name)";
+        return Err(what.into());
+    }
+    if text.is_empty() {
+        return Err("name a file, a disk or a network disk".into());
+    }
+    let image = Description::from_argument(text)?;
+    for leaf in image.leaves() {
+        if let LeafDescription::Network(leaf) = leaf {
+            #[cfg(feature = "network")]
+            undercroft_nbd::client::check(leaf)?;
+            #[cfg(not(feature = "network"))]
+            return Err(format!(
+                "{}: this program was built without network disks; build it with the feature \
+                 `network`",
+                leaf.uri
+            )
+            .into());
         }
-        let image = Description::from_argument(&text)?;
-        for leaf in image.leaves() {
-            if let LeafDescription::Network(leaf) = leaf {
-                #[cfg(feature = "network")]
-                undercroft_nbd::client::check(leaf)?;
-                #[cfg(not(feature = "network"))]
-                return Err(format!(
-                    "{}: this program was built without network disks; build it with the feature \
-                     `network`",
-                    leaf.uri
-                )
-                .into());
-            }
-        }
-        Ok(image)
-    })
+    }
+    Ok(image)
 }
 
 /// A label of a volume.

@@ -23,4 +23,7 @@ pub mod copy;
 
 mod found;
 
-pub use found::{FoundSource, PutBack, PutBackEvent, PutBackSummary};
+pub use found::{
+    FoundSource, LateLoss, LateLosses, PutBack, PutBackEvent, PutBackSummary, ViewError,
+    found_volume,
+};

@@ -66,6 +66,12 @@ impl Disk {
         &self.geometry
     }
 
+    /// The device of the volume, with its journal replayed where that was asked for.
+    #[must_use]
+    pub fn device(&self) -> &Arc<dyn BlockDevice> {
+        &self.present
+    }
+
     /// Blocks of the present volume. The caller has checked that they are in one group.
     pub(crate) fn blocks(&self, start: FsBlock, count: u32) -> Result<Buffer, RecoverError> {
         let sector = self.geometry.sector(start);

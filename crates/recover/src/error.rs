@@ -26,16 +26,6 @@ pub enum RecoverError {
         uuid: Uuid,
     },
 
-    /// A volume of version 4.
-    #[error(
-        "the volume {uuid} is of version 4: its pieces do not say whose they are, so nothing can be put \
-         together from them; `xfs_repair` on a copy may help"
-    )]
-    Unmarked {
-        /// The volume.
-        uuid: Uuid,
-    },
-
     /// A tree that says what is in use is damaged: what is free cannot be told from it.
     #[error("the {tree} of allocation group {group} is damaged at block {block}: {what}")]
     Tree {

@@ -62,7 +62,7 @@ mod timeline;
 
 mod contents;
 
-pub use contents::{Contents, Piece};
+pub use contents::{Contents, Part, Piece};
 pub use disk::Disk;
 pub use error::RecoverError;
 pub use file_id::FileId;

@@ -104,7 +104,7 @@ pub use files::data_ranges;
 pub use foreign::{Foreign, ForeignKind, HEAD as FOREIGN_HEAD, recognise};
 pub use lending::{Lending, LentFile};
 pub use mode_change::ModeChange;
-pub use open::{OpenError, Opened, SourceOptions, SourceSpec, open};
+pub use open::{OpenError, Opened, SourceOptions, SourceSpec, open, with_rules};
 pub use options::Options;
 pub use pool::BufferPool;
 pub use rules::{RuleError, RuleList, Rules};

@@ -192,13 +192,18 @@ impl From<OpenError> for SourceError {
 /// # Errors
 /// The path cannot be opened, the first bytes are no tar archive, or the image is not one.
 pub fn open(spec: &SourceSpec, options: &SourceOptions) -> Result<Opened, SourceError> {
-    let Opened { source, image } = open_plain(spec, options)?;
+    Ok(with_rules(open_plain(spec, options)?, options))
+}
+
+/// Puts the rules of the options over a source, which follows the other options itself.
+#[must_use]
+pub fn with_rules(Opened { source, image }: Opened, options: &SourceOptions) -> Opened {
     let SourceOptions { reading, rules, .. } = options;
     // Directories above what an exclusion keeps are delivered when they are needed.
     if rules.is_empty() && !reading.exclude.has_includes() {
-        return Ok(Opened { source, image });
+        return Opened { source, image };
     }
-    Ok(Opened { source: Box::new(RuledSource::over(source, rules, reading)), image })
+    Opened { source: Box::new(RuledSource::over(source, rules, reading)), image }
 }
 
 /// Opens a source without its rules.

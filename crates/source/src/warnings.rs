@@ -14,6 +14,8 @@ pub struct Warnings {
     pub foreign_attributes: u64,
     /// The first of those, as "PATH: NAME", escaped.
     pub first_foreign: Option<String>,
+    /// Contents of files that were there before, could not be read any more, and are zeroes: a sentence each.
+    pub unread: Vec<String>,
     /// What a description says that is not followed: a sentence each.
     pub description: Vec<String>,
     /// Rules that match nothing, or other names of files than those that have their attributes: a

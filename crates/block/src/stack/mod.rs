@@ -1,6 +1,6 @@
 //! Devices made of devices: [`Linear`], [`Stripe`], [`Mirror`], [`Delay`], and their
-//! [`Description`] in words; [`Overlay`], a device with changes that it never sees; and [`Gaps`], one of which
-//! parts are lost.
+//! [`Description`] in words; [`Overlay`], a device with changes that it never sees; [`Gaps`], one of which
+//! parts are lost; and [`Patchwork`], one of which parts are those of another.
 //!
 //! They map bios and hold no queue: a bio that one leg can serve is moved to it without an
 //! allocation, another is cut into parts that answer it together. What follows each other on a leg
@@ -15,6 +15,7 @@ mod legs;
 mod linear;
 mod mirror;
 mod overlay;
+mod patchwork;
 mod report;
 mod stripe;
 pub(crate) mod window;
@@ -30,5 +31,6 @@ pub use gaps::Gaps;
 pub use linear::Linear;
 pub use mirror::{LegState, LegStatus, Mirror, MirrorEvent, ResyncError, ResyncProgress};
 pub use overlay::Overlay;
+pub use patchwork::{Patch, Patchwork};
 pub use report::DeviceReport;
 pub use stripe::Stripe;

@@ -2,7 +2,7 @@
 
 use super::verbs::copying::tree;
 use crate::failure::Usage;
-use crate::image::{ImageArgs, Part};
+use crate::image::{ImageArgs, ImageName, Part};
 use crate::report::Outcome;
 use crate::session::Session;
 use anyhow::Result;
@@ -11,7 +11,6 @@ use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use undercroft_block::stack::Description;
 use undercroft_image::copy::CopyOptions;
 use undercroft_image::unpack::VolumeSource;
 
@@ -47,7 +46,7 @@ Examples:
 /// A path in the volume of an image.
 #[derive(Clone, Debug)]
 struct Spot {
-    image: Description,
+    image: ImageName,
     path: OsString,
 }
 
@@ -63,7 +62,7 @@ impl Spot {
             else {
                 return Err("write IMAGE:/PATH, such as root.img:/etc".to_owned());
             };
-            let image = Description::from_argument(OsStr::from_bytes(image));
+            let image = ImageName::of(OsStr::from_bytes(image));
             let image = image.map_err(|error| error.to_string())?;
             Ok(Self { image, path: OsStr::from_bytes(path).to_owned() })
         })

@@ -2,7 +2,9 @@
 
 pub(crate) mod contents;
 mod format;
+mod image_name;
 mod part;
+pub(crate) mod salvaged;
 
 use crate::mounts;
 use crate::report;
@@ -12,7 +14,9 @@ use crate::value;
 use anyhow::{Result, anyhow, bail};
 use clap::{Arg, ValueHint};
 use std::cell::{OnceCell, RefCell};
+use std::error::Error;
 use std::io::Write;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,8 +34,10 @@ use undercroft_xfs::ops;
 use undercroft_xfs::recovery::LogState;
 use undercroft_xfs::volume::LiveOptions;
 use undercroft_xfs::{Error as VolumeError, Volume};
+use uuid::Uuid;
 
 pub(crate) use format::FormatArgs;
+pub(crate) use image_name::ImageName;
 pub(crate) use part::{Part, PartitionChoice};
 
 /// An option that no help shows: a command that changes a volume replays its journal, so that
@@ -44,9 +50,10 @@ pub(crate) fn hidden(option: Arg) -> Arg {
 #[derive(clap::Args)]
 pub(crate) struct ImageArgs {
     /// Image file or block device, a network disk such as nbd://host/export, or a device stacked on
-    /// several, such as 'stripe:64k(a.img,b.img)' or @stack.toml.
-    #[arg(value_parser = value::image(), value_hint = ValueHint::AnyPath)]
-    image: Description,
+    /// several, such as 'stripe:64k(a.img,b.img)' or @stack.toml; salvage: before it is what can be read
+    /// of a damaged one.
+    #[arg(value_parser = ImageName::parser(), value_hint = ValueHint::AnyPath)]
+    image: ImageName,
 
     /// The volume starts at this byte of the image (suffixes such as K, M, G).
     #[arg(long, value_name = "BYTES", value_parser = value::size, conflicts_with = "partition",
@@ -88,9 +95,9 @@ pub(crate) struct ImageArgs {
 
 impl ImageArgs {
     /// A volume that fills a part of an image.
-    pub(crate) fn part_of(image: Description, part: Part) -> Self {
+    pub(crate) fn part_of(image: impl Into<ImageName>, part: Part) -> Self {
         Self {
-            image,
+            image: image.into(),
             offset: None,
             partition: None,
             otherwise: part,
@@ -116,7 +123,7 @@ impl ImageArgs {
 
     /// The device that the volume fills, for reading, with a note when the kernel has it.
     pub(crate) fn device(&self) -> Result<Arc<dyn BlockDevice>> {
-        for file in self.image.files() {
+        for file in self.image.device.files() {
             if let Some(at) = mounted_at(&file.path) {
                 report::note(format_args!(
                     "{} is mounted at {}: what is read may be changing",
@@ -125,10 +132,10 @@ impl ImageArgs {
                 ));
             }
         }
-        if let Some(at) = mounts::place_of(Path::new(&self.name())) {
+        if let Some(at) = mounts::place_of(Path::new(&self.device_name())) {
             report::note(format_args!(
                 "{} is mounted at {} (undercroft mount): what is read may be changing",
-                self.image,
+                self.image.device,
                 at.display()
             ));
         }
@@ -148,6 +155,13 @@ impl ImageArgs {
     /// # Errors
     /// As [`ImageArgs::writable_device`].
     pub(crate) fn writable_disk(&self) -> Result<[Arc<dyn BlockDevice>; 2]> {
+        if self.is_view() {
+            bail!(
+                "{} is what can be read of a damaged volume, and cannot be changed; `undercroft salvage` copies \
+                 it to a directory, an archive or a new volume",
+                self.image
+            );
+        }
         let disk = self.open_disk(false, None)?;
         let device = self.part_of_disk(Arc::clone(&disk), &self.part())?;
         self.check_replay(&device)?;
@@ -166,6 +180,10 @@ impl ImageArgs {
         let mut options = wish.options.clone();
         if self.no_replay || wish.no_replay {
             options = options.without_replay();
+        }
+        if options.writable && self.is_view() {
+            report::note(format_args!("{}: mounted read-only", self.image));
+            options.writable = false;
         }
         let mut device = self.open_device(!options.writable, part, wish.time_limit);
         if options.writable
@@ -195,13 +213,23 @@ impl ImageArgs {
 
     /// Keeps others from changing the files and disks of it.
     fn unchanging(&self) -> Result<Vec<Unchanging>> {
-        self.image.files().iter().map(|file| Ok(Unchanging::at(&file.path)?)).collect()
+        self.image.device.files().iter().map(|file| Ok(Unchanging::at(&file.path)?)).collect()
     }
 
     /// The image as the list of mounts names it: a file or disk by its whole path.
     pub(crate) fn name(&self) -> String {
+        if self.is_view() { self.image.to_string() } else { self.device_name() }
+    }
+
+    /// What it is on, as the list of mounts names it.
+    fn device_name(&self) -> String {
         let path = self.path().and_then(|path| path.canonicalize().ok());
-        path.map_or_else(|| self.image.to_string(), |path| path.display().to_string())
+        path.map_or_else(|| self.image.device.to_string(), |path| path.display().to_string())
+    }
+
+    /// Whether it is what can be read of a damaged volume.
+    pub(crate) const fn is_view(&self) -> bool {
+        self.image.salvaged.is_some()
     }
 
     /// Whether it is one file or disk that is not there.
@@ -235,7 +263,7 @@ impl ImageArgs {
     /// The URI of an image that is one network disk.
     #[cfg(feature = "network")]
     pub(crate) fn uri(&self) -> Option<&str> {
-        match &self.image {
+        match &self.image.device {
             Description::Network(leaf) => Some(&leaf.uri),
             _ => None,
         }
@@ -243,7 +271,7 @@ impl ImageArgs {
 
     /// Whether a part of the image is behind a network.
     pub(crate) fn uses_networks(&self) -> bool {
-        self.image.leaves().iter().any(|leaf| matches!(leaf, LeafDescription::Network(_)))
+        self.image.device.leaves().iter().any(|leaf| matches!(leaf, LeafDescription::Network(_)))
     }
 
     fn part(&self) -> Part {
@@ -277,7 +305,34 @@ impl ImageArgs {
         part: &Part,
         time_limit: Option<Duration>,
     ) -> Result<Arc<dyn BlockDevice>> {
-        self.part_of_disk(self.open_disk(read_only, time_limit)?, part)
+        let device = self.part_of_disk(self.open_disk(read_only, time_limit)?, part)?;
+        match self.image.salvaged {
+            None => Ok(device),
+            Some(what) => self.found(device, what.uuid, Vec::new())?.view(),
+        }
+    }
+
+    /// What it names of a damaged volume.
+    pub(crate) fn salvaged(&self) -> Result<salvaged::Found> {
+        let device = self.part_of_disk(self.open_disk(true, None)?, &self.part())?;
+        let uuid = self.image.salvaged.and_then(|what| what.uuid);
+        let found = self.found(device, uuid, Vec::new())?;
+        found.note_losses();
+        Ok(found)
+    }
+
+    /// What can be salvaged from a device of it, but for ranges of sectors that are lost: of the volume with the
+    /// UUID, or of the only one. Where that can still be opened, its journal is replayed in memory before.
+    pub(crate) fn found(
+        &self,
+        device: Arc<dyn BlockDevice>,
+        uuid: Option<Uuid>,
+        lost: Vec<Range<u64>>,
+    ) -> Result<salvaged::Found> {
+        // A volume that cannot be opened is looked through as it is.
+        let replayed = self.replayed(&device).ok().flatten();
+        let (name, file) = (&self.device_name(), self.path().zip(self.start()));
+        salvaged::Device { name, device, replayed, file }.search(uuid, lost)
     }
 
     fn open_disk(
@@ -294,7 +349,7 @@ impl ImageArgs {
                 ));
             }
         };
-        let image = self.image.clone().with_engine(self.engine);
+        let image = self.image.device.clone().with_engine(self.engine);
         let image = image.with_format(self.format.disk_format());
         let disk = image.open_with_limit(read_only, time_limit, Some(Arc::new(note)));
         let disk = disk.map_err(|error| match self.mounted().filter(|_| !read_only) {
@@ -366,7 +421,7 @@ impl ImageArgs {
 
     /// The path of an image that is one file or device, without further options.
     pub(crate) fn path(&self) -> Option<&Path> {
-        self.image.as_path()
+        self.image.device.as_path()
     }
 
     /// Where in the image the device starts that was opened, unless it is a partition.
@@ -452,7 +507,10 @@ impl ImageArgs {
     /// Names the image, what it holds instead of a volume, and the way on.
     pub(crate) fn explain(&self, error: anyhow::Error) -> anyhow::Error {
         // A device that fails is not asked again: each answer may take as long as it may.
-        if error.chain().any(|cause| matches!(cause.downcast_ref(), Some(VolumeError::Device(_)))) {
+        let is_of_device = |cause: &(dyn Error + 'static)| {
+            matches!(cause.downcast_ref(), Some(VolumeError::Device(_)))
+        };
+        if self.is_view() || error.chain().any(is_of_device) {
             return error.context(self.cannot_open());
         }
         let disk = self.open_disk(true, None).ok();

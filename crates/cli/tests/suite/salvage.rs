@@ -94,6 +94,64 @@ fn a_volume_without_its_start_is_copied_out() {
 }
 
 #[test]
+fn what_is_left_of_a_volume_is_looked_at_in_its_place() {
+    if !kernel::available_or_report() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let image = volume(home.path());
+    let to = |name: &str| home.path().join(name).display().to_string();
+    let description = |image: &str| {
+        let text = succeeds(["describe", "--format", "json", image]);
+        // The root directory is not among what is salvaged.
+        text.lines().filter(|line| !line.contains(r#""name":"/","#)).collect::<Vec<_>>().join("\n")
+    };
+    let was = description(&image);
+    zero(&image, 0, 64 << 10);
+    let before = fs::read(&image).unwrap();
+    fails(1, ["ls", &image, "/"]);
+    let view = format!("salvage:{image}");
+    assert!(succeeds(["ls", "-l", &view, "/home/ann"]).contains("picture.jpg"));
+    assert_eq!(succeeds(["cat", &view, "/home/ann/deep/copy.txt"]), "dear Bob\n");
+    succeeds(["get", &view, "/home/ann/picture.jpg", &to("picture")]);
+    assert_eq!(fs::read(to("picture")).unwrap(), vec![7; 100_000]);
+    assert!(description(&view) == was);
+    assert!(succeeds(["check", &view]).contains("clean"));
+    succeeds(["extract", &view, &to("extracted")]);
+    assert_eq!(fs::read(to("extracted/home/ann/letter.txt")).unwrap(), b"dear Bob\n");
+    let seen = succeeds(["mount", "-r", &view, "--exec", "cat", "home/ann/letter.txt"]);
+    assert_eq!(seen, "dear Bob\n");
+    for arguments in [&["mkdir", &view, "/new"][..], &["trim", &view]] {
+        let message = fails(1, arguments);
+        assert!(message.contains("cannot be changed"), "{message}");
+    }
+
+    // A new volume of it.
+    let newest = Xfsprogs::newest().unwrap();
+    let output =
+        program().args(["salvage", &image, "--to-image", &to("rescued")]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    newest.repair_check(Path::new(&to("rescued"))).unwrap();
+    assert!(description(&to("rescued")) == was);
+    succeeds([
+        "build",
+        "--exclude",
+        "picture.jpg",
+        "--chown",
+        "5:6",
+        "**/letter.txt",
+        &view,
+        &to("built"),
+    ]);
+    newest.repair_check(Path::new(&to("built"))).unwrap();
+    let list = succeeds(["ls", "-lR", &to("built"), "/"]);
+    assert!(!list.contains("picture") && list.contains("copy.txt"), "{list}");
+    succeeds(["copy", &format!("{view}:/home/ann"), &format!("{}:/", to("built"))]);
+    assert_eq!(succeeds(["cat", &to("built"), "/ann/letter.txt"]), "dear Bob\n");
+    assert_eq!(fs::read(&image).unwrap(), before, "it was written to");
+}
+
+#[test]
 fn a_volume_below_a_new_one_is_chosen_by_its_uuid() {
     if !kernel::available_or_report() {
         return;

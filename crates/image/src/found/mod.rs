@@ -1,22 +1,29 @@
 //! Files that were found on a volume, removed ones or those of a damaged one, as a source of entries: to
 //! be put into a directory, an archive or a new volume, as any tree; or back where they were.
 
+mod late;
 mod put_back;
+mod view;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use undercroft_recover::{Contents, Disk, FoundFile, State};
+use undercroft_recover::{Contents, Disk, FoundFile, Part, State};
 use undercroft_source::{
-    BufferPool, Data, DataRange, Device, Entry, EntryPath, Kind, Links, Metadata, Source,
-    SourceError, Timestamp, Xattr,
+    BufferPool, Data, DataRange, Device, Entry, EntryPath, Exclude, Kind, Links, Metadata, Source,
+    SourceError, Timestamp, Warnings, Xattr,
 };
 use undercroft_xfs::format::FileType;
 
+pub use late::{LateLoss, LateLosses};
 pub use put_back::{PutBack, PutBackEvent, Summary as PutBackSummary};
+pub use view::{ViewError, found_volume};
 
 /// Where files go whose directory has no name.
 const NAMELESS: &[u8] = b"lost+found";
+
+/// In the place of what cannot be read: as much as is read at a time then.
+static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
 
 /// Names from the root down.
 type Names = Vec<Vec<u8>>;
@@ -26,7 +33,8 @@ type Names = Vec<Vec<u8>>;
 ///
 /// A file of which parts are lost has holes there, and `.partial` behind its name; one whose size is
 /// not known `.unsized`. Files without a known directory are below `lost+found`. A name that is there
-/// already gets a number.
+/// already gets a number. Data that cannot be read any more when it is asked for is zeroes, which
+/// [`late_losses`](FoundSource::late_losses) tells.
 pub struct FoundSource {
     disk: Disk,
     files: Arc<[FoundFile]>,
@@ -34,6 +42,7 @@ pub struct FoundSource {
     state: Pass,
     pool: BufferPool,
     is_scanned: bool,
+    late: LateLosses,
 }
 
 /// An entry, and the file that it is.
@@ -54,10 +63,27 @@ const START: Pass = Pass { next: 0, contents: None };
 impl FoundSource {
     /// Those of `files`, found on `disk`, that `takes` accepts.
     pub fn new(disk: &Disk, files: &Arc<[FoundFile]>, takes: impl Fn(&FoundFile) -> bool) -> Self {
-        let planned = plan(disk, files, takes);
+        Self::without(disk, files, takes, &Exclude::default())
+    }
+
+    /// As [`new`](Self::new), without the names that are left out.
+    pub fn without(
+        disk: &Disk,
+        files: &Arc<[FoundFile]>,
+        takes: impl Fn(&FoundFile) -> bool,
+        exclude: &Exclude,
+    ) -> Self {
+        let planned = plan(disk, files, takes, exclude);
         let (disk, files) = (disk.clone(), Arc::clone(files));
         let pool = BufferPool::default();
-        Self { disk, files, planned, state: START, pool, is_scanned: false }
+        let late = LateLosses::default();
+        Self { disk, files, planned, state: START, pool, is_scanned: false, late }
+    }
+
+    /// What could not be read of the entries since the start.
+    #[must_use]
+    pub fn late_losses(&self) -> &LateLosses {
+        &self.late
     }
 
     /// Entries in all, directories on the way included.
@@ -68,11 +94,16 @@ impl FoundSource {
 }
 
 /// The entries of the files that `takes` accepts.
-fn plan(disk: &Disk, files: &[FoundFile], takes: impl Fn(&FoundFile) -> bool) -> Vec<Planned> {
+fn plan(
+    disk: &Disk,
+    files: &[FoundFile],
+    takes: impl Fn(&FoundFile) -> bool,
+    exclude: &Exclude,
+) -> Vec<Planned> {
     let mut plan = Plan::default();
     for (index, file) in files.iter().enumerate() {
         if takes(file) {
-            plan.add(index, file);
+            plan.add(index, file, exclude);
         }
     }
     plan.entries(disk, files)
@@ -88,7 +119,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn add(&mut self, index: usize, file: &FoundFile) {
+    fn add(&mut self, index: usize, file: &FoundFile, exclude: &Exclude) {
         let mut places: Vec<Names> = file
             .paths
             .iter()
@@ -101,10 +132,16 @@ impl Plan {
         if places.is_empty() {
             places.push(vec![NAMELESS.to_vec(), file.id.to_string().into_bytes()]);
         }
+        if !exclude.is_empty() {
+            places.retain(|names| !exclude.matches_within(&names.join(&b'/')));
+        }
         for names in &places {
             for depth in 1..names.len() {
                 self.directories.entry(names[..depth].to_vec()).or_default();
             }
+        }
+        if places.is_empty() {
+            return;
         }
         if file.kind == Some(FileType::Directory) {
             // The newest of several that had one path comes last.
@@ -263,15 +300,22 @@ impl Source for FoundSource {
     }
 
     fn next_data(&mut self) -> Result<Option<Data>, SourceError> {
-        let Some(contents) = &mut self.state.contents else { return Ok(None) };
-        let piece = contents.next_piece().map_err(|error| SourceError::Fault(Box::new(error)))?;
-        let Some(piece) = piece else { return Ok(None) };
-        let bytes = piece.bytes();
+        let part = self.state.contents.as_mut().and_then(Contents::next_part);
+        let (offset, bytes) = match &part {
+            None => return Ok(None),
+            Some(Part::Piece(piece)) => (piece.offset, piece.bytes()),
+            Some(Part::Unread(range)) => {
+                if let Some(planned) = self.planned.get(self.state.next.wrapping_sub(1)) {
+                    self.late.add(planned.entry.path.as_bytes(), range);
+                }
+                (range.start, &ZEROES[..(range.end - range.start) as usize])
+            }
+        };
         let chunk = self.pool.piece(bytes.len() as u64, |space| {
             space.copy_from_slice(bytes);
             Ok::<_, SourceError>(bytes.len())
         })?;
-        Ok(Some(Data { offset: piece.offset, chunk }))
+        Ok(Some(Data { offset, chunk }))
     }
 
     fn restart(&mut self) -> Result<(), SourceError> {
@@ -279,6 +323,11 @@ impl Source for FoundSource {
             return Err(SourceError::NotScanned);
         }
         self.state = START;
+        self.late = LateLosses::default();
         Ok(())
+    }
+
+    fn warnings(&self) -> Warnings {
+        Warnings { unread: self.late.sentences(), ..Warnings::default() }
     }
 }

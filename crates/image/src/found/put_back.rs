@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use undercroft_recover::{Disk, FoundFile, State};
-use undercroft_source::{Entry, EntryPath, Kind};
+use undercroft_source::{Entry, EntryPath, Exclude, Kind};
 use undercroft_xfs::format::{DeviceNumber, Extent, FileType, Timestamp};
 use undercroft_xfs::inode::InodeState;
 use undercroft_xfs::ops::{self, MetadataChange, NewInode, OldFile, Times};
@@ -80,7 +80,8 @@ impl PutBack {
         now: Timestamp,
         takes: impl Fn(&FoundFile) -> bool,
     ) -> Result<Self, Error> {
-        let planned = plan(disk, files, |file| file.state == State::Whole && takes(file));
+        let takes = |file: &FoundFile| file.state == State::Whole && takes(file);
+        let planned = plan(disk, files, takes, &Exclude::default());
         let mut blocks = Vec::new();
         for file in files.iter().filter(|file| file.state != State::Lost) {
             blocks.extend(file.extents().iter().map(|extent| range(extent.start, extent.len)));

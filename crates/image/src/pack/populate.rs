@@ -73,6 +73,8 @@ pub(super) struct Populator<'a> {
     last: (Vec<u8>, Arc<Inode>),
     summary: Summary,
     kernels: Kernels,
+    /// Where the data of files is to be, one after the other: then nothing of it is read or written.
+    maps: Option<Vec<FileMap>>,
     progress: Progress,
     report: &'a mut dyn FnMut(&Progress),
 }
@@ -94,6 +96,7 @@ impl<'a> Populator<'a> {
             last: (Vec::new(), root),
             summary: Summary { directories: 1, ..Summary::default() },
             kernels: Kernels::default(),
+            maps: None,
             progress: Progress {
                 entries_total: survey.map(|survey| survey.inodes),
                 bytes_total: survey.map(|survey| survey.bytes),
@@ -101,6 +104,17 @@ impl<'a> Populator<'a> {
             },
             report,
         })
+    }
+
+    /// Leaves the data of files alone, and keeps the places for it.
+    pub(super) fn without_data(mut self) -> Self {
+        self.maps = Some(Vec::new());
+        self
+    }
+
+    /// The places for the data of the files that have some, in their order.
+    pub(super) fn take_maps(&mut self) -> Vec<FileMap> {
+        self.maps.take().unwrap_or_default()
     }
 
     /// Stores all entries of the source.
@@ -113,8 +127,10 @@ impl<'a> Populator<'a> {
             self.kernels.add(&entry);
             let at = |source| PackError::Entry { path: entry.path.to_string(), source };
             let map = self.store(&entry).map_err(at)?;
-            if let Some(map) = map {
-                self.copy_data(source, map, &entry)?;
+            match (map, &mut self.maps) {
+                (None, _) => {}
+                (Some(map), Some(maps)) => maps.push(map),
+                (Some(map), None) => self.copy_data(source, map, &entry)?,
             }
             self.progress.entries += 1;
             if self.progress.entries.is_multiple_of(REPORT_EVERY) {

@@ -5,6 +5,7 @@
 mod build;
 mod diff;
 mod hostile;
+mod late;
 mod put_back;
 mod unpack;
 mod volume_source;

@@ -62,11 +62,13 @@ impl Blocks {
     /// Takes the entries of a block; whether it is sound.
     fn directory(&mut self, disk: &Disk, trace: &BlockTrace, block: &[u8]) -> bool {
         let geometry = &disk.geometry;
-        if !directory::is_sound(geometry, block, trace.kind, trace.sector) {
+        // Where nothing but the block itself says its kind, it was not looked at before.
+        let Some(kind) = directory::kind(geometry, block) else { return false };
+        if !directory::is_sound(geometry, block, kind, trace.sector) {
             return false;
         }
         let owner = InodeNumber(trace.owner);
-        let found = directory::of_block(geometry, block, trace.kind);
+        let found = directory::of_block(geometry, block, kind);
         if let Some(parent) = found.parent {
             self.parents.insert(trace.owner, parent);
         }

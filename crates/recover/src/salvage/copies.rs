@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 use undercroft_xfs_format::units::{InodeNumber, Lsn};
+use undercroft_xfs_format::{InodeCore, Timestamp};
 
 use crate::disk::Disk;
 use crate::file_id::FileId;
@@ -16,6 +17,15 @@ pub(super) struct Latest {
     pub(super) id: FileId,
     /// It is a removal.
     pub(super) is_end: bool,
+    /// Last change of the inode.
+    ctime: Timestamp,
+}
+
+impl Latest {
+    /// Whether it is later than an inode in its place. In version 4 that does not say when it was written.
+    pub(super) fn is_behind(&self, core: &InodeCore) -> bool {
+        if core.version < 3 { self.ctime > core.ctime } else { self.lsn > core.lsn }
+    }
 }
 
 /// The copies of inodes in the journal.
@@ -38,7 +48,8 @@ impl Copies {
                 FileId { number, generation: copy.core.generation }
             };
             // They come in the order of time.
-            copies.latest.insert(number, Latest { lsn: copy.lsn, id, is_end });
+            let latest = Latest { lsn: copy.lsn, id, is_end, ctime: copy.core.ctime };
+            copies.latest.insert(number, latest);
             let trail = copies.trails.entry(id).or_default();
             if is_end {
                 let (lsn, time) = (copy.lsn, copy.core.ctime);

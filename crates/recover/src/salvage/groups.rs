@@ -53,6 +53,13 @@ impl Groups {
                 groups.owners_of(disk, blocks, AgNumber(*ag));
             }
         }
+        if !disk.geometry.features.crc {
+            // Leaves do not say whose they are, nor of which time: a tree counts as a whole.
+            let group = u64::from(disk.geometry.ag_blocks) << (disk.geometry.block_log - 9);
+            let there = disk.present.capacity().0.div_ceil(group.max(1));
+            let count = u64::from(disk.geometry.ag_count).min(there);
+            (0..count as u32).for_each(|ag| groups.inodes_of(disk, &[], AgNumber(ag)));
+        }
         groups.owners.sort_unstable_by_key(|owned| owned.blocks.start);
         groups.reach = groups
             .owners
@@ -131,6 +138,16 @@ impl Groups {
         let block = disk.geometry.inode_fs_block(number);
         let is_chunk = self.at(block.0..block.0 + 1).any(|owned| owned.owner == RmapOwner::INODES);
         (self.with_owners.contains(&ag.0) && !is_chunk).then_some(false)
+    }
+
+    /// Whether a chunk of inodes can be there, in use or free.
+    pub(super) fn may_have(&self, disk: &Disk, number: InodeNumber) -> bool {
+        let (ag, _) = disk.geometry.split_inode(number);
+        let before = self.chunks.range(..=number.0).next_back();
+        let is_in = |(start, _): &(&u64, &InodeChunkRecord)| {
+            number.0 - **start < InodeChunkRecord::INODES as u64
+        };
+        before.is_some_and(|chunk| is_in(&chunk)) || !self.with_inodes.contains(&ag.0)
     }
 
     /// Whether the owners of a group are known, all of them.

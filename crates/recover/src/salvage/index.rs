@@ -3,8 +3,12 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use undercroft_xfs_format::units::InodeNumber;
 use undercroft_xfs_format::{BufferKind, Geometry, TreeKind};
 
+use super::inodes::Inodes;
+use super::places::Places;
+use crate::disk::Disk;
 use crate::scan::{BlockTrace, InodeRun, Traces};
 use crate::stream::joined;
 
@@ -33,13 +37,17 @@ impl Index {
         };
         let per_block = 1 << (geometry.block_log - 9);
         let mut metadata = Vec::new();
+        // Without checksums what looks like metadata may be data.
+        let is_certain = geometry.features.crc;
         for trace in traces.blocks_from(start) {
             let trace = BlockTrace { sector: trace.sector - start, ..*trace };
             let count = match trace.kind {
                 BufferKind::DirBlock | BufferKind::DirData => per_block << geometry.dir_block_log,
                 _ => per_block,
             };
-            metadata.push(trace.sector..trace.sector + count);
+            if is_certain {
+                metadata.push(trace.sector..trace.sector + count);
+            }
             match trace.kind {
                 BufferKind::Tree(TreeKind::Inobt | TreeKind::Rmapbt) => {
                     let ag = u32::try_from(trace.owner).ok().filter(|ag| *ag < geometry.ag_count);
@@ -54,16 +62,62 @@ impl Index {
                 _ => {}
             }
         }
-        metadata.extend(index.inode_sectors(geometry.inode_size() as u64 / 512));
+        metadata.extend(index.inode_sectors(geometry));
         metadata.sort_unstable_by_key(|range| range.start);
         index.metadata = joined(metadata);
         index
     }
 
+    /// In version 4: keeps those of the blocks of inodes that can be some.
+    pub(super) fn keep_inodes(
+        &mut self,
+        geometry: &Geometry,
+        is_one: impl Fn(InodeNumber) -> bool,
+    ) {
+        let (count, sectors) = (geometry.inodes_per_block(), geometry.sectors_per_block());
+        let blocks = self.inodes.iter().flat_map(|run| {
+            let blocks = 0..run.count / count;
+            blocks.map(|block| InodeRun {
+                sector: run.sector + u64::from(block) * u64::from(sectors),
+                number: InodeNumber(run.number.0 + u64::from(block) * u64::from(count)),
+                count,
+            })
+        });
+        self.inodes = blocks.filter(|block| is_one(block.number)).collect();
+        let sectors = self.inode_sectors(geometry);
+        self.metadata = joined(sectors);
+    }
+
+    /// In version 4: gives blocks to the inodes whose maps name them. What is left is of nobody, but for first
+    /// blocks of directories whose inodes are lost.
+    pub(super) fn own_by_maps(&mut self, disk: &Disk, inodes: &Inodes) {
+        let mut attributes = Places::default();
+        for (owner, extents) in &inodes.attributes {
+            extents.iter().for_each(|extent| attributes.add(InodeNumber(*owner), extent));
+        }
+        attributes.sort();
+        self.owned.retain_mut(|trace| {
+            let Some(block) = disk.block_at(trace.sector) else { return false };
+            let places = match trace.kind {
+                BufferKind::AttrLeaf => &attributes,
+                _ => &inodes.directories,
+            };
+            let named = InodeNumber(trace.owner);
+            match places.owner(block.0) {
+                Some(owner) if trace.owner == BlockTrace::UNOWNED => trace.owner = owner.0,
+                Some(owner) => return owner == named,
+                None => return trace.owner != BlockTrace::UNOWNED && inodes.index(named).is_none(),
+            }
+            true
+        });
+    }
+
     /// The sectors of all inodes.
-    pub(super) fn inode_sectors(&self, per_inode: u64) -> impl Iterator<Item = Range<u64>> {
+    pub(super) fn inode_sectors(&self, geometry: &Geometry) -> impl Iterator<Item = Range<u64>> {
         let runs = self.inodes.iter();
-        runs.map(move |run| run.sector..run.sector + u64::from(run.count) * per_inode)
+        // The shortest have half a sector, and come in whole blocks.
+        let size = geometry.inode_size() as u64;
+        runs.map(move |run| run.sector..run.sector + u64::from(run.count) * size / 512)
     }
 
     /// Blocks of a kind that inodes own.

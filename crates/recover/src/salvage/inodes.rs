@@ -71,18 +71,18 @@ impl Inodes {
         let mut copies = Copies::read(disk, progress);
         let mut inodes = Self::default();
         let size = disk.geometry.inode_size();
-        let per_inode = size as u64 / 512;
-        let mut ranges: Vec<_> = index.inode_sectors(per_inode).collect();
+        let unit = (size as u64 / 512).max(1);
+        let mut ranges: Vec<_> = index.inode_sectors(&disk.geometry).collect();
         ranges.sort_unstable_by_key(|range| range.start);
         let ranges = joined(ranges);
         let bytes = ranges.iter().map(|range| (range.end - range.start) * 512).sum();
         progress.begin(Step::Inodes, bytes);
-        read_in_order(&disk.present, ranges, per_inode, |sectors, piece| {
+        read_in_order(&disk.present, ranges, unit, |sectors, piece| {
             progress.read((sectors.end - sectors.start) * 512);
             let Ok(piece) = piece else { return };
-            for (number, bytes) in piece.chunks_exact(size).enumerate() {
-                let sector = sectors.start + number as u64 * per_inode;
-                inodes.take(disk, groups, &mut copies, sector, bytes);
+            for (index, bytes) in piece.chunks_exact(size).enumerate() {
+                let at = (sectors.start * 512) + (index * size) as u64;
+                inodes.take(disk, groups, &mut copies, at, bytes);
             }
         });
         let span = copies.span;
@@ -127,22 +127,15 @@ impl Inodes {
         mask >> (number.0 % GROUP) & 1 == 1
     }
 
-    fn take(
-        &mut self,
-        disk: &Disk,
-        groups: &Groups,
-        copies: &mut Copies,
-        sector: u64,
-        bytes: &[u8],
-    ) {
-        let Some(number) = number_at(disk, sector) else { return };
+    fn take(&mut self, disk: &Disk, groups: &Groups, copies: &mut Copies, at: u64, bytes: &[u8]) {
+        let Some(number) = number_at(disk, at) else { return };
         let Some(core) = decode(disk, number, bytes) else { return };
         if !core.lsn.is_null() {
             self.newest = self.newest.max(core.lsn);
         }
         *self.sound.entry(number.0 / GROUP).or_default() |= 1 << (number.0 % GROUP);
         let id = FileId { number, generation: core.generation };
-        let latest = copies.latest(number).filter(|latest| latest.lsn > core.lsn);
+        let latest = copies.latest(number).filter(|latest| latest.is_behind(&core));
         if latest.is_some_and(|latest| !latest.is_end && latest.id != id) {
             // Another file by now, which is taken with those that are not in their places.
             return;
@@ -256,12 +249,11 @@ impl Inodes {
     }
 }
 
-/// The number of the inode at a sector.
-fn number_at(disk: &Disk, sector: u64) -> Option<InodeNumber> {
+/// The number of the inode at a byte.
+fn number_at(disk: &Disk, at: u64) -> Option<InodeNumber> {
     let geometry = &disk.geometry;
-    let block = disk.block_at(sector)?;
-    let in_block = (sector & ((1 << (geometry.block_log - 9)) - 1)) * 512;
-    let index = in_block >> geometry.inode_log;
+    let block = disk.block_at(at / 512)?;
+    let index = (at & ((1 << geometry.block_log) - 1)) >> geometry.inode_log;
     Some(InodeNumber(block.0 << geometry.inodes_per_block_log() | index))
 }
 

@@ -111,14 +111,17 @@ impl Salvaged {
     ) -> Result<(Disk, Self), RecoverError> {
         let shapeless = || RecoverError::Shapeless { uuid: traces.uuid };
         let shape = traces.shape(device.capacity().0).ok_or_else(shapeless)?;
-        if !shape.geometry.features.crc {
-            return Err(RecoverError::Unmarked { uuid: traces.uuid });
-        }
         let mut disk = Disk::placed(device, device, &shape).ok_or_else(shapeless)?;
-        let index = Index::new(traces, shape.start, &disk.geometry);
+        let mut index = Index::new(traces, shape.start, &disk.geometry);
         let groups = Groups::read(&disk, &index);
+        if !disk.geometry.features.crc {
+            index.keep_inodes(&disk.geometry, |number| groups.may_have(&disk, number));
+        }
         let mut progress = Progress::new(report);
         let mut inodes = Inodes::read(&disk, &index, &groups, &mut progress);
+        if !disk.geometry.features.crc {
+            index.own_by_maps(&disk, &inodes);
+        }
         let mut blocks = Blocks::read(&disk, &index, &groups, &mut inodes);
         let mut links = std::mem::take(&mut inodes.links);
         links.append(&mut blocks.links);

@@ -22,6 +22,14 @@ impl Places {
         self.0.push(Place { start: extent.start.0, len: extent.len, owner });
     }
 
+    /// The file that claims a block; of several that which begins last before it.
+    pub(super) fn owner(&self, block: u64) -> Option<InodeNumber> {
+        let Self(places) = self;
+        let behind = places.partition_point(|place| place.start <= block);
+        let mut near = places[..behind].iter().rev().take(MOST);
+        near.find(|place| block - place.start < place.len.into()).map(|place| place.owner)
+    }
+
     /// Has to be called before anything is asked for.
     pub(super) fn sort(&mut self) {
         self.0.sort_unstable_by_key(|place| place.start);

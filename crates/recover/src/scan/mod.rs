@@ -2,11 +2,13 @@
 //!
 //! Blocks of version 5 say what they are, whose, and where they belong, and inodes say their number.
 //! So nothing is needed of a volume to find its pieces: neither a superblock nor a tree, not even its
-//! start. The scan keeps an index of places, no contents: some 32 bytes for a block, and as many for a
+//! start. Pieces of version 4 say little of that; they are put to a volume by their place, where a copy of
+//! its superblock is left. The scan keeps an index of places, no contents: some 32 bytes for a block, and as many for a
 //! run of inodes. What the index names is read again when its meaning is asked for.
 
 mod shape;
 mod traces;
+mod unmarked;
 mod window;
 
 use std::ops::Range;
@@ -25,6 +27,7 @@ use crate::progress::{Progress, Step};
 use crate::stream::{joined, read_in_order};
 pub use traces::Traces;
 pub(crate) use traces::{BlockTrace, InodeRun};
+use unmarked::Unmarked;
 use window::Window;
 
 /// Volumes that are told apart on one device. Pieces of more are not looked at.
@@ -47,6 +50,8 @@ pub struct Scan {
     pub volumes: Vec<Traces>,
     /// Sectors that could not be read, in ascending order.
     pub unreadable: Vec<Range<u64>>,
+    /// Sectors that begin as inodes of version 4 do, whosever they are.
+    pub unmarked: u64,
 }
 
 impl Scan {
@@ -81,7 +86,8 @@ impl Scan {
             }
         });
         window.finish(|at, rest| finder.piece(at, rest));
-        Self { volumes: finder.finish(), unreadable }
+        let unmarked = finder.unmarked.inode_sectors();
+        Self { volumes: finder.finish(), unreadable, unmarked }
     }
 
     /// The volume of a UUID.
@@ -96,6 +102,7 @@ impl Scan {
 struct Finder {
     volumes: Vec<Traces>,
     by_uuid: FxHashMap<Uuid, usize>,
+    unmarked: Unmarked,
 }
 
 impl Finder {
@@ -123,13 +130,24 @@ impl Finder {
             b"XAGI" => self.group_header(sector, rest, BufferKind::Agi),
             b"XAFL" => self.group_header(sector, rest, BufferKind::Agfl),
             [0xfe, 0xed, 0xba, 0xbe] => self.record(sector, rest),
-            _ => self.block(sector, rest, BufferKind::of_block(rest)?),
+            b"XD2B" | b"XD2D" => {
+                self.unmarked.add_directory(sector, rest);
+                None
+            }
+            _ => match BufferKind::of_block(rest) {
+                Some(kind) => self.block(sector, rest, kind),
+                None => {
+                    self.unmarked.add_other(sector, rest);
+                    None
+                }
+            },
         }
     }
 
     fn inode(&mut self, sector: u64, rest: &[u8]) -> Option<usize> {
         // The version; others have no checksum.
         if rest[4] != 3 {
+            self.unmarked.add_inode(sector, rest);
             return None;
         }
         let uuid = Uuid::from_bytes(bytes::array(rest, INODE_UUID));
@@ -150,7 +168,12 @@ impl Finder {
 
     fn group_header(&mut self, sector: u64, rest: &[u8], kind: BufferKind) -> Option<usize> {
         let header = Header::of(kind)?;
-        let len = header.length(rest, SIZES.map(|log| 1 << log))?;
+        let Some(len) = header.length(rest, SIZES.map(|log| 1 << log)) else {
+            if kind != BufferKind::Agfl {
+                self.unmarked.add_header(sector, rest, kind);
+            }
+            return None;
+        };
         let ag = header.owner(rest)?;
         self.volume(header.volume(rest))?.add_group_header(sector, ag);
         Some(len)
@@ -181,6 +204,8 @@ impl Finder {
     }
 
     fn finish(mut self) -> Vec<Traces> {
+        let old = self.volumes.iter_mut().filter(|traces| traces.is_unmarked());
+        old.for_each(|traces| self.unmarked.give(traces));
         // A UUID in the journal alone is no volume.
         self.volumes.retain(|traces| !traces.is_empty());
         self.volumes.sort_by_key(|traces| std::cmp::Reverse((traces.files, traces.block_count())));

@@ -16,9 +16,7 @@ const SAMPLE: usize = 8192;
 impl Traces {
     /// Where the volume is on a device of `capacity` sectors; `None` if too little is left to tell.
     pub(crate) fn shape(&self, capacity: u64) -> Option<Shape> {
-        let start = most(&self.starts).map(|vote| vote.place);
-        // A volume without any other block has its superblock first.
-        let start = start.or(self.superblocks.first().map(|(sector, _)| *sector))?;
+        let start = self.start()?;
         if let Some(geometry) = self.told(start) {
             return Some(Shape { start, geometry, is_told: true });
         }
@@ -26,7 +24,21 @@ impl Traces {
         Some(Shape { start, geometry, is_told: false })
     }
 
-    /// Headers of groups that are not where they belong: the superblock or its copy, and three more.
+    /// The first sector.
+    fn start(&self) -> Option<u64> {
+        let start = most(&self.starts).map(|vote| vote.place);
+        // A volume without any other block has its superblock first.
+        start.or(self.superblocks.first().map(|(sector, _)| *sector))
+    }
+
+    /// Start and sizes, if a copy of the superblock says them.
+    pub(super) fn told_start(&self) -> Option<(u64, Geometry)> {
+        let start = self.start()?;
+        Some((start, self.told(start)?))
+    }
+
+    /// Headers of groups that are not where they belong: the superblock or its copy, and three more; in
+    /// version 4 two, since the third cannot be told.
     pub(crate) fn lost_headers(&self, shape: &Shape) -> u64 {
         let geometry = &shape.geometry;
         let group = u64::from(geometry.ag_blocks) << (geometry.block_log - 9);
@@ -37,7 +49,8 @@ impl Traces {
         let is_in_place =
             |(sector, ag): &&(u64, u64)| offset(*sector).is_some_and(|at| at / group == *ag);
         let headers = headers.filter(is_in_place).count();
-        (4 * u64::from(geometry.ag_count)).saturating_sub((copies + headers) as u64)
+        let all = if geometry.features.crc { 4 } else { 3 };
+        (all * u64::from(geometry.ag_count)).saturating_sub((copies + headers) as u64)
     }
 
     /// The sizes that most copies of the superblock say. A copy counts if it is where a group begins.

@@ -34,6 +34,11 @@ pub(crate) struct BlockTrace {
     pub(crate) kind: BufferKind,
 }
 
+impl BlockTrace {
+    /// In the place of an owner that the block does not name.
+    pub(crate) const UNOWNED: u64 = 0;
+}
+
 /// A place, and how many pieces confirm it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Vote {
@@ -75,6 +80,36 @@ impl Traces {
     pub(crate) fn blocks_from(&self, start: u64) -> impl Iterator<Item = &BlockTrace> {
         let index = self.starts.iter().position(|vote| vote.place == start);
         self.blocks.iter().filter(move |trace| Some(trace.start as usize) == index)
+    }
+
+    /// Whether it is of version 4, as all copies of its superblock say.
+    pub(super) fn is_unmarked(&self) -> bool {
+        let is_old = |(_, copy): &(u64, Superblock)| !copy.geometry().features.crc;
+        !self.superblocks.is_empty() && self.superblocks.iter().all(is_old)
+    }
+
+    /// A piece says that the volume starts at a sector.
+    pub(super) fn vote_for_start(&mut self, start: u64, end: u64) {
+        vote(&mut self.starts, start, end);
+    }
+
+    /// The volume starts at a sector, and all of its blocks are of that one.
+    pub(super) fn settle_start(&mut self, start: u64) {
+        self.starts = vec![Vote { place: start, count: 1, end: start }];
+    }
+
+    /// Adds a block of inodes.
+    pub(super) fn add_inodes(&mut self, run: InodeRun, sectors: u64) {
+        if let Some(last) = self.inodes.last_mut() {
+            let blocks = u64::from(last.count / run.count);
+            let follows = last.sector + blocks * sectors == run.sector
+                && last.number.0.checked_add(last.count.into()) == Some(run.number.0);
+            if follows && last.count < u32::MAX - run.count {
+                last.count += run.count;
+                return;
+            }
+        }
+        self.inodes.push(run);
     }
 
     pub(super) const fn is_empty(&self) -> bool {

@@ -118,13 +118,7 @@ fn all_damages(tree: &mut Tree, options: &[&str]) {
             zero(image, random.below(BYTES / 4096) * 4096, 4096);
         }
     });
-    judge(tree, &name("somewhere on a disk"), |image, _| {
-        let bytes = fs::read(image).unwrap();
-        let mut disk = vec![0xa5; 1_234_567 / 512 * 512];
-        disk.extend_from_slice(&bytes);
-        disk[1_234_567 / 512 * 512..][..1 << 20].fill(0);
-        fs::write(image, disk).unwrap();
-    });
+    judge(tree, &name("somewhere on a disk"), |image, _| on_a_disk(image, 1 << 20));
 }
 
 #[test]
@@ -157,6 +151,52 @@ fn damaged_volumes_with_small_blocks_come_back() {
     let options = ["-b", "size=1024"];
     let mut tree = Tree::new(home.path(), 3, &options);
     all_damages(&mut tree, &options);
+}
+
+/// Pieces of version 4 are known by their place: with a copy of the superblock, and the tree of inodes or what
+/// looks like one.
+#[test]
+fn damaged_volumes_of_version_4_come_back() {
+    if !kernel::available_or_report() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let mut tree = Tree::new(home.path(), 4, &["-m", "crc=0"]);
+    let name = |what: &str| format!("version 4, {what}");
+    let group = tree.group();
+    let headers = |image: &Path, offset: u64| {
+        (0..BYTES.div_ceil(group)).for_each(|ag| zero(image, ag * group + offset, 512));
+    };
+    judge(&mut tree, &name("first superblock"), |image, _| zero(image, 0, 512));
+    judge(&mut tree, &name("headers of inodes"), |image, _| headers(image, 1024));
+    judge(&mut tree, &name("1 % of blocks"), |image, random| {
+        for _ in 0..BYTES / 4096 / 100 {
+            zero(image, random.below(BYTES / 4096) * 4096, 4096);
+        }
+    });
+    // Without any copy of the superblock nothing says where its blocks belong.
+    tree.damage(|image, _| headers(image, 0));
+    let (_, scan) = scan(&tree.image);
+    assert!(scan.volumes.is_empty() && scan.unmarked > 100, "{}", scan.unmarked);
+
+    let options = ["-m", "crc=0", "-b", "size=1024", "-n", "ftype=0", "-i", "attr=1"];
+    let mut tree = Tree::new(home.path(), 5, &options);
+    judge(&mut tree, &name("small blocks, on a disk"), |image, _| on_a_disk(image, 512));
+    let options = ["-m", "crc=0", "-i", "size=2048", "-n", "size=16384"];
+    let mut tree = Tree::new(home.path(), 6, &options);
+    let group = tree.group();
+    judge(&mut tree, &name("long inodes, a group's headers"), |image, _| {
+        zero(image, group, 64 << 10)
+    });
+}
+
+/// The volume, without its first bytes, at the end of a disk.
+fn on_a_disk(image: &Path, lost: usize) {
+    let bytes = fs::read(image).unwrap();
+    let mut disk = vec![0xa5; 1_234_567 / 512 * 512];
+    disk.extend_from_slice(&bytes);
+    disk[1_234_567 / 512 * 512..][..lost].fill(0);
+    fs::write(image, disk).unwrap();
 }
 
 /// A disk with bad sectors: what cannot be read is told, and no file with such sectors is called whole.

@@ -1,6 +1,7 @@
 //! `undercroft build`.
 
 mod disk_report;
+mod of_found;
 mod on;
 mod report;
 mod rule_options;
@@ -14,6 +15,7 @@ use crate::stats::StatsArgs;
 use crate::{text, value};
 use anyhow::{Result, bail};
 use clap::{Arg, ValueHint};
+pub(super) use of_found::build_found;
 use report::Report;
 use rule_options::RuleArgs;
 use std::io::Write;
@@ -60,7 +62,8 @@ pub(super) struct Args {
     /// A directory, a tar file (plain, gzip, zstd, xz), or - for a tar stream on standard input;
     /// oci:DIR or oci:DIR:TAG for a container image, likewise oci-archive:FILE and
     /// docker-archive:FILE; mtree:FILE, composefs:FILE or proto:FILE for a description of a tree;
-    /// dir:DIR or tar:FILE for a directory or tar file, whatever is in it.
+    /// dir:DIR or tar:FILE for a directory or tar file, whatever is in it; salvage:IMAGE for what can be
+    /// read of a damaged volume.
     source: PathBuf,
 
     /// The image file to make, or a block device; or a device stacked on several, such as
@@ -281,28 +284,48 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         output_file::check(path, args.force)?;
     }
     let start = Instant::now();
+    let opened = of_found::open(args, &options.source_options)?;
+    let summary = show(|progress| match opened {
+        Some(opened) => pack::build_from(
+            opened,
+            &PackOptions { source: SourceSpec::StandardInput, ..options.clone() },
+            progress,
+        ),
+        None => pack::build(&options, progress),
+    })?;
+    if let Some(image) = &summary.image {
+        tell_image(image, args)?;
+    }
+    print_summary(&summary, start.elapsed().as_secs_f64(), (image, args.json), out)?;
+    args.stats.print(&summary.devices, args.json, out)?;
+    Ok(Outcome::Done)
+}
+
+/// Builds with a bar that shows how far it is.
+fn show(
+    build: impl FnOnce(&mut dyn FnMut(&pack::Progress)) -> Result<Summary, pack::PackError>,
+) -> Result<Summary, pack::PackError> {
     let bar = Progress::new();
-    let built = pack::build(&options, &mut |progress| {
+    build(&mut |progress| {
         bar.show(progress.entries, progress.bytes, progress.bytes_total);
-    });
-    drop(bar);
-    let summary = built?;
+    })
+}
+
+/// Says what was built, with warnings.
+fn print_summary(
+    summary: &Summary,
+    seconds: f64,
+    (image, json): (&Description, bool),
+    out: &mut dyn Write,
+) -> Result<()> {
     warn(&summary.warnings);
     if let Some(kernel) = &summary.old_kernel {
         warn_of_kernel(kernel);
     }
-    if let Some(image) = &summary.image {
-        tell_image(image, args)?;
+    if json {
+        return Ok(json_line(out, &Report::new(summary, seconds))?);
     }
-    let seconds = start.elapsed().as_secs_f64();
-    if args.json {
-        let report = Report::new(&summary, seconds);
-        json_line(out, &report)?;
-    } else {
-        print(&summary, seconds, image, out)?;
-    }
-    args.stats.print(&summary.devices, args.json, out)?;
-    Ok(Outcome::Done)
+    print(summary, seconds, image, out)
 }
 
 fn options(args: &Args, image: &Description) -> Result<PackOptions> {
@@ -426,6 +449,9 @@ fn warn(warnings: &Warnings) {
              {} (--strict refuses them)",
             warnings.foreign_attributes, first,
         ));
+    }
+    for what in &warnings.unread {
+        warning(what);
     }
     for what in warnings.description.iter().chain(&warnings.rules) {
         warning(format_args!("{what} (--strict refuses that)"));

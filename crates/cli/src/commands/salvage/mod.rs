@@ -2,22 +2,28 @@
 
 mod report;
 mod rescue_map;
-mod search;
 
+use super::build::build_found;
 use super::extract::{Target, deliver};
 use super::found::{FoundJson, print_found};
 use crate::failure::Usage;
 use crate::image::ImageArgs;
-use crate::report::{Outcome, json_line};
+use crate::image::salvaged::{Found, takes};
+use crate::report::{self as messages, Outcome, json_line};
+use crate::value;
 use anyhow::{Result, bail};
+use clap::ValueHint;
 use report::Report;
-use search::{Found, search};
+use rescue_map::RescueMap;
 use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Arc;
+use undercroft_block::Sector;
+use undercroft_block::stack::{Description, Gaps};
 use undercroft_image::FoundSource;
 use undercroft_image::unpack::{entries_to_directory, entries_to_tar};
-use undercroft_recover::{FoundFile, State};
+use undercroft_source::Source;
 use uuid::Uuid;
 
 /// Copy everything that can be read from a damaged, overwritten, cut or re-formatted volume.
@@ -28,8 +34,11 @@ use uuid::Uuid;
 /// Files come below their paths. Those whose way up to the root is lost go below lost+found, in directories
 /// with the number of the last one known. A file of which parts are lost has holes there, and ".partial" behind
 /// its name; one whose size is known to a block has ".unsized".
-/// Sectors that cannot be read are skipped and counted; files with any of them have lost parts. A disk with bad
-/// sectors is better copied by ddrescue before.
+/// Sectors that cannot be read are skipped and counted; files with any of them have lost parts. What becomes
+/// bad behind the scan is zeroes in the copy, and named. A disk with bad sectors is better copied by ddrescue
+/// before.
+/// Wherever a volume is read, salvage:SOURCE in its place is what would be copied: look first. What stands
+/// there for the data stays on the source; names and attributes are in a temporary file (TMPDIR).
 /// The exit status is 0 if all is whole that is known to have been there, else 1. Data have no checksums: what
 /// was written over a file by others than this file system is not noticed.
 #[derive(clap::Args)]
@@ -39,8 +48,13 @@ pub(super) struct Args {
     pub(super) image: ImageArgs,
 
     /// A directory, empty or yet to be made, on another disk; or - for a tar stream.
-    #[arg(required_unless_present = "list", conflicts_with = "list")]
+    #[arg(required_unless_present_any = ["list", "to_image"], conflicts_with_all = ["list", "to_image"])]
     destination: Option<PathBuf>,
+
+    /// Put the files on a new volume: an image file to be made, or a block device.
+    #[arg(long, value_name = "NEW", value_parser = value::image(), value_hint = ValueHint::AnyPath,
+        conflicts_with = "list")]
+    to_image: Option<Description>,
 
     /// Only list what would be copied.
     #[arg(long)]
@@ -55,7 +69,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     map: Option<PathBuf>,
 
-    /// Replace what is in the directory.
+    /// Replace what is in the directory, or the image.
     #[arg(long)]
     force: bool,
 
@@ -69,7 +83,9 @@ Examples:
   undercroft salvage --list disk.img             what can be read
   undercroft salvage disk.img rescued            copy it to a directory
   undercroft salvage --map disk.map --list disk.img    a copy made by ddrescue
-  undercroft salvage disk.img - | undercroft build - rescued.img";
+  undercroft salvage disk.img --to-image rescued.img
+  undercroft ls -lR salvage:disk.img             look before it is copied; also with cat, get, find, mount -r
+  undercroft build --exclude /var salvage:disk.img kept.img";
 
 impl Args {
     /// Whether standard output gets an archive.
@@ -86,8 +102,8 @@ struct List<'r> {
 }
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
-    let Found { disk, salvaged, volumes } = search(&args.image, args.uuid, args.map.as_deref())?;
-    let report = Report::new(&salvaged.report, &volumes);
+    let Found { disk, salvaged, volumes } = search(args)?;
+    let mut report = Report::new(&salvaged.report, &volumes);
     let files = &salvaged.files;
     if args.list {
         if args.json {
@@ -101,15 +117,19 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         }
         return Ok(outcome(&report));
     }
-    let Some(destination) = &args.destination else {
-        bail!(Usage("name a destination, or --list".into()));
-    };
     if files.is_empty() {
         bail!("no file of the volume {} is left", salvaged.report.uuid);
     }
-    let to = Target { path: destination, replace: args.force };
-    let takes = |file: &FoundFile| file.state != State::Lost;
     let mut source = FoundSource::new(&disk, files, takes);
+    if let Some(image) = &args.to_image {
+        build_found(source, image, args.force, args.json, out)?;
+        report.print(&mut std::io::stderr())?;
+        return Ok(outcome(&report));
+    }
+    let Some(destination) = &args.destination else {
+        bail!(Usage("name a destination, or --list".into()));
+    };
+    let to = Target { path: destination, replace: args.force };
     // The report says it better than the count of what was unpacked.
     let done = deliver(&to, false, &mut std::io::sink(), &mut |_, show| {
         if args.is_archive() {
@@ -118,6 +138,10 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             entries_to_directory(&mut source, to.path, to.replace, show)
         }
     })?;
+    report.add_late(source.late_losses());
+    for what in source.warnings().unread {
+        messages::warning(what);
+    }
     let mut standard_error = std::io::stderr();
     let told: &mut dyn Write = if args.is_archive() { &mut standard_error } else { out };
     if args.json {
@@ -126,6 +150,20 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         report.print(told)?;
     }
     Ok(if done == Outcome::Done { outcome(&report) } else { done })
+}
+
+/// Scans the image, but for what the map of its copy says is lost.
+fn search(args: &Args) -> Result<Found> {
+    let image = &args.image;
+    let mut device = image.device()?;
+    let mut lost = Vec::new();
+    if let Some(path) = &args.map {
+        let map = RescueMap::read(path)?;
+        lost = map.lost(image.first_byte(), device.capacity().0);
+        let gaps = lost.iter().map(|range| Sector(range.start)..Sector(range.end));
+        device = Arc::new(Gaps::new(device, gaps.collect()));
+    }
+    image.found(device, args.uuid, lost)
 }
 
 fn outcome(report: &Report) -> Outcome {

@@ -1,8 +1,11 @@
 //! What was found, for people and as JSON.
 
+use crate::image::salvaged;
+use crate::text;
 use anyhow::Result;
 use serde::Serialize;
 use std::io::Write;
+use undercroft_image::LateLosses;
 use undercroft_recover::{SalvageReport, Traces};
 
 /// A volume of which there are traces.
@@ -12,6 +15,8 @@ pub(super) struct Volume {
     files: u64,
     directories: u64,
     blocks: u64,
+    #[serde(skip)]
+    line: String,
 }
 
 impl Volume {
@@ -21,16 +26,17 @@ impl Volume {
             files: traces.files,
             directories: traces.directories,
             blocks: traces.block_count(),
+            line: salvaged::line(traces),
         }
     }
+}
 
-    /// The line of a list.
-    pub(super) fn line(&self) -> String {
-        format!(
-            "{}  {} files, {} directories, {} blocks of metadata",
-            self.uuid, self.files, self.directories, self.blocks
-        )
-    }
+/// Bytes of a file, by its path below the destination.
+#[derive(Serialize)]
+struct Late {
+    path: text::Name,
+    start: u64,
+    end: u64,
 }
 
 /// The report.
@@ -55,6 +61,8 @@ pub(super) struct Report {
     contradictions: u64,
     values_left_out: u64,
     unreadable_sectors: u64,
+    /// What could be read in the scan, and not when it was copied.
+    lost_while_copied: Vec<Late>,
     other_volumes: Vec<Volume>,
 }
 
@@ -79,8 +87,19 @@ impl Report {
             contradictions: report.contradictions,
             values_left_out: report.values_left_out,
             unreadable_sectors: report.unreadable,
+            lost_while_copied: Vec::new(),
             other_volumes: others.map(Volume::new).collect(),
         }
+    }
+
+    /// Adds what could not be read while it was copied.
+    pub(super) fn add_late(&mut self, losses: &LateLosses) {
+        self.whole_volume &= losses.bytes == 0;
+        let late = losses.first.iter().map(|loss| {
+            let (path, range) = (text::Name::new(&loss.path), &loss.range);
+            Late { path, start: range.start, end: range.end }
+        });
+        self.lost_while_copied.extend(late);
     }
 
     pub(super) fn print(&self, out: &mut dyn Write) -> Result<()> {
@@ -110,7 +129,7 @@ impl Report {
             }
         }
         for volume in &self.other_volumes {
-            writeln!(out, "also there: {}", volume.line())?;
+            writeln!(out, "also there: {}", volume.line)?;
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! `undercroft undelete`.
 
 mod in_place;
-mod to_image;
 
+use super::build::build_found;
 use super::deleted::{FilterArgs, Found, Selection, search};
 use super::extract::{Target, deliver};
 use crate::failure::Usage;
@@ -18,6 +18,7 @@ use undercroft_block::stack::Description;
 use undercroft_image::FoundSource;
 use undercroft_image::unpack::{entries_to_directory, entries_to_tar};
 use undercroft_recover::{FoundFile, State};
+use undercroft_source::Source;
 
 /// Get removed files back: copy them out of a volume, or put them back into it.
 ///
@@ -145,17 +146,8 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let Found { disk, removed } = &found;
     let mut source = FoundSource::new(disk, &removed.files, |file| choice.takes(file));
     let done = match (destination, &args.to_image) {
-        (_, Some(image)) => to_image::run(args, image, source, out),
-        (Some(path), None) => {
-            let to = Target { path, replace: args.force };
-            deliver(&to, args.json, out, &mut |out, show| {
-                if Target::is_archive(path) {
-                    entries_to_tar(&mut source, out, show)
-                } else {
-                    entries_to_directory(&mut source, path, args.force, show)
-                }
-            })
-        }
+        (_, Some(image)) => build_found(source, image, args.force, args.json, out),
+        (Some(path), None) => copy(args, path, &mut source, out),
         (None, None) => bail!(Usage("which destination?".into())),
     };
     let left_out =
@@ -167,6 +159,30 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         ));
     }
     done
+}
+
+/// Copies the files to a directory or an archive.
+fn copy(
+    args: &Args,
+    path: &Path,
+    source: &mut FoundSource,
+    out: &mut dyn Write,
+) -> Result<Outcome> {
+    let to = Target { path, replace: args.force };
+    let done = deliver(&to, args.json, out, &mut |out, show| {
+        if Target::is_archive(path) {
+            entries_to_tar(source, out, show)
+        } else {
+            entries_to_directory(source, path, args.force, show)
+        }
+    });
+    for what in source.warnings().unread {
+        report::warning(what);
+    }
+    match done? {
+        Outcome::Done if source.late_losses().bytes > 0 => Ok(Outcome::Findings),
+        done => Ok(done),
+    }
 }
 
 /// Fails if no file is taken.
