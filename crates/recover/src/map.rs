@@ -47,7 +47,8 @@ pub(crate) fn of_fork(disk: &Disk, file: InodeNumber, fork: MapFork<'_>) -> Opti
         ForkFormat::Extents => {
             let count = usize::try_from(fork.extents).ok()?;
             let records = fork.bytes.chunks_exact(Extent::LEN);
-            let mut map = Map::default();
+            let extents = Vec::with_capacity(count.min(records.len()));
+            let mut map = Map { extents, ..Map::default() };
             let all = records.take(count).all(|record| map.push(disk, Extent::decode(record)));
             (all && map.extents.len() == count).then_some(map)
         }

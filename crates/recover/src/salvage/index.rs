@@ -15,6 +15,8 @@ use crate::stream::joined;
 /// Places of inodes and blocks, in their order on the device.
 #[derive(Debug)]
 pub(super) struct Index {
+    /// Inodes in use, as they say themselves.
+    pub(super) files: u64,
     pub(super) inodes: Vec<InodeRun>,
     /// Blocks that inodes own.
     pub(super) owned: Vec<BlockTrace>,
@@ -30,6 +32,7 @@ impl Index {
         let inodes = traces.inodes.iter().filter(|run| run.sector >= start);
         let inodes = inodes.map(|run| InodeRun { sector: run.sector - start, ..*run });
         let mut index = Self {
+            files: traces.files + traces.directories,
             inodes: inodes.collect(),
             owned: Vec::new(),
             groups: BTreeMap::new(),

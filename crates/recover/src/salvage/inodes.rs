@@ -70,6 +70,9 @@ impl Inodes {
     ) -> Self {
         let mut copies = Copies::read(disk, progress);
         let mut inodes = Self::default();
+        // As many as there are at most, so that nothing is moved and copied as they grow.
+        let used = index.files.min(index.inodes.iter().map(|run| u64::from(run.count)).sum());
+        inodes.reserve(usize::try_from(used).unwrap_or(0));
         let size = disk.geometry.inode_size();
         let unit = (size as u64 / 512).max(1);
         let mut ranges: Vec<_> = index.inode_sectors(&disk.geometry).collect();
@@ -92,6 +95,12 @@ impl Inodes {
         inodes
     }
 
+    fn reserve(&mut self, count: usize) {
+        self.files.reserve_exact(count);
+        self.about.reserve_exact(count);
+        self.by_number.reserve(count);
+    }
+
     /// The place of a file in the list.
     pub(super) fn index(&self, number: InodeNumber) -> Option<usize> {
         self.by_number.get(&number.0).copied()
@@ -102,6 +111,11 @@ impl Inodes {
         self.by_number.insert(file.id.number.0, self.files.len());
         self.about.push(about);
         self.files.push(file);
+    }
+
+    /// The files alone.
+    pub(super) fn into_files(self) -> Vec<FoundFile> {
+        self.files
     }
 
     /// Takes files away again: places in the list.

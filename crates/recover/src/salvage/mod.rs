@@ -130,11 +130,14 @@ impl Salvaged {
         lost::fill(&disk, &index, &groups, &mut inodes);
         symlinks::read(&disk, &mut inodes.files);
         let naming = naming::name(&mut inodes, &blocks, &links);
+        drop(links);
         inodes.remove(&naming.stale);
         let root = paths::root(&disk, &inodes, &blocks);
         disk.geometry.root_inode = root;
         paths::give(&mut inodes, root);
         inodes.remove(&internal(&inodes, root.0));
+        // Their paths say them now.
+        inodes.files.iter_mut().for_each(|file| file.names = Vec::new());
         let taken = others::taken(scan, traces, &shape, &index, device.capacity().0);
         let contested = judge::judge(&disk, &groups, &mut inodes, &taken);
         let mut report = SalvageReport {
@@ -150,7 +153,9 @@ impl Salvaged {
             unreadable: scan.unreadable.iter().map(|range| range.end - range.start).sum(),
             ..SalvageReport::default()
         };
-        let mut files = inodes.files;
+        // Before the list is copied.
+        let mut files = inodes.into_files();
+        drop((blocks, groups, index));
         files.sort_by(|one, other| one.order().cmp(&other.order()));
         files.iter().for_each(|file| report.count(file));
         Ok((disk, Self { files: files.into(), report }))

@@ -1,7 +1,7 @@
 //! Which names are those of a file now: entries of directories and the files' own attributes have to
 //! agree, as far as both are left.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::FxHashSet;
 use undercroft_xfs_format::units::InodeNumber;
 use undercroft_xfs_format::{EntryType, FileType};
 
@@ -18,6 +18,8 @@ pub(super) struct Naming {
     pub(super) contradictions: u64,
     /// Files that seem to be there, and that no directory has: places in the list.
     pub(super) stale: Vec<usize>,
+    /// Names that no entry has: the place of the file, and that of the name among its own.
+    without_entry: FxHashSet<(usize, usize)>,
 }
 
 /// A name that a file may have.
@@ -38,21 +40,24 @@ pub(super) fn name(inodes: &mut Inodes, blocks: &Blocks, links: &[Link]) -> Nami
             naming.contradictions += own.iter().filter(|link| has_whole(link)).count() as u64;
             continue;
         };
-        let names = naming.choose(inodes, blocks, index, own);
-        inodes.files[index].names = names;
+        let chosen = naming.choose(inodes, blocks, index, own);
+        let unheld = chosen.iter().enumerate().filter(|(_, (_, has_entry))| !has_entry);
+        naming.without_entry.extend(unheld.map(|(place, _)| (index, place)));
+        inodes.files[index].names = chosen.into_iter().map(|(name, _)| name).collect();
     }
-    naming.settle(&mut inodes.files, links);
+    naming.settle(&mut inodes.files);
     naming
 }
 
 impl Naming {
+    /// The names that a file has, and whether an entry has each.
     fn choose(
         &mut self,
         inodes: &Inodes,
         blocks: &Blocks,
         index: usize,
         links: &[Link],
-    ) -> Vec<Name> {
+    ) -> Vec<(Name, bool)> {
         let (file, about) = (&inodes.files[index], &inodes.about[index]);
         let candidates = self.candidates(inodes, file, links);
         let has_pointers = candidates.iter().any(|candidate| candidate.has_pointer);
@@ -63,15 +68,15 @@ impl Naming {
             let generation = inodes.index(parent).map(|place| inodes.files[place].id.generation);
             let name = Name { parent, generation, name: candidate.name.to_vec() };
             match (has_entry, has_pointer) {
-                (true, true) => chosen.push(name),
+                (true, true) => chosen.push((name, true)),
                 // An entry in a block that may be of an earlier time.
                 (true, false) if has_pointers && !is_whole => self.contradictions += 1,
                 (true, false) => {
                     self.contradictions += u64::from(has_pointers);
-                    chosen.push(name);
+                    chosen.push((name, true));
                 }
-                (false, _) if is_whole => doubtful.push(name),
-                (false, _) => chosen.push(name),
+                (false, _) if is_whole => doubtful.push((name, false)),
+                (false, _) => chosen.push((name, false)),
             }
         }
         if chosen.is_empty() && !doubtful.is_empty() {
@@ -86,7 +91,8 @@ impl Naming {
         if file.kind == Some(FileType::Directory) && chosen.len() > 1 {
             let number = file.id.number.0;
             let parent = about.parent.or(blocks.parents.get(&number).copied());
-            let place = chosen.iter().position(|name| Some(name.parent) == parent).unwrap_or(0);
+            let place =
+                chosen.iter().position(|(name, _)| Some(name.parent) == parent).unwrap_or(0);
             self.contradictions += chosen.len() as u64 - 1;
             chosen = vec![chosen.swap_remove(place)];
         }
@@ -133,30 +139,37 @@ impl Naming {
         candidates
     }
 
-    /// Of several files with one name the one that its directory has keeps it, else the latest.
-    fn settle(&mut self, files: &mut [FoundFile], links: &[Link]) {
-        let mut holders: FxHashMap<(InodeNumber, &[u8]), InodeNumber> = FxHashMap::default();
-        for link in links.iter().filter(|link| matches!(link.source, Source::Entry(_))) {
-            holders.entry((link.parent, &*link.name)).or_insert(link.child);
-        }
-        let mut claims: Vec<(InodeNumber, Vec<u8>, bool, u64, usize)> = Vec::new();
+    /// Of several files with one name one that its directory has keeps it, else the latest.
+    fn settle(&mut self, files: &mut [FoundFile]) {
+        let mut claims: Vec<Claim<'_>> = Vec::with_capacity(files.len());
         for (index, file) in files.iter().enumerate() {
-            for name in &file.names {
-                let holder = holders.get(&(name.parent, name.name.as_slice()));
-                let is_holder = holder == Some(&file.id.number);
-                claims.push((name.parent, name.name.clone(), is_holder, file.last_seen, index));
+            for (place, name) in file.names.iter().enumerate() {
+                let is_holder = !self.without_entry.contains(&(index, place));
+                let rank = (is_holder, file.last_seen, index);
+                claims.push(Claim { parent: name.parent, name: &name.name, rank, place });
             }
         }
         claims.sort_unstable();
-        for pair in claims.windows(2) {
-            let [(parent, name, .., loser), (other_parent, other_name, ..)] = pair else {
-                continue;
-            };
-            if (parent, name) == (other_parent, other_name) {
-                let names = &mut files[*loser].names;
-                names.retain(|own| own.parent != *parent || own.name != *name);
-                self.contradictions += 1;
-            }
+        let losers = claims
+            .windows(2)
+            .filter(|pair| (pair[0].parent, pair[0].name) == (pair[1].parent, pair[1].name));
+        let mut losers: Vec<_> = losers.map(|pair| (pair[0].rank.2, pair[0].place)).collect();
+        self.contradictions += losers.len() as u64;
+        // The last names first, so that the others keep their places.
+        losers.sort_unstable_by(|one, other| other.cmp(one));
+        for (index, place) in losers {
+            files[index].names.remove(place);
         }
     }
+}
+
+/// A name that a file has, after the checks: in the order of names, the strongest of each last.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Claim<'f> {
+    parent: InodeNumber,
+    name: &'f [u8],
+    /// Whether an entry has it, when it was seen last, and the file.
+    rank: (bool, u64, usize),
+    /// Place among the names of the file.
+    place: usize,
 }
