@@ -68,7 +68,7 @@ impl Disk {
 
     /// The device of the volume, with its journal replayed where that was asked for.
     #[must_use]
-    pub fn device(&self) -> &Arc<dyn BlockDevice> {
+    pub fn present(&self) -> &Arc<dyn BlockDevice> {
         &self.present
     }
 

@@ -60,7 +60,7 @@ pub fn found_volume(
         PackOptions { uuid: Some(uuid), ..PackOptions::new(SourceSpec::StandardInput, nowhere) };
     let LaidOut { device, maps, geometry } = lay_out(source, &options, &mut temporary, progress)?;
     let patches = patches(source, &maps, &geometry);
-    let other = Arc::clone(source.disk.device());
+    let other = Arc::clone(source.disk.present());
     Ok(Arc::new(Patchwork::new(device, other, patches)?))
 }
 

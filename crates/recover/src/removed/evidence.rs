@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 use undercroft_xfs_format::units::{InodeNumber, Lsn};
 use undercroft_xfs_format::{Extent, FileType, ForkFormat, InodeFlags2, Timestamp};
 
+use super::Witness;
 use crate::directory::{self, OldEntry};
 use crate::disk::Disk;
 use crate::error::RecoverError;
@@ -38,28 +39,36 @@ pub(super) struct Evidence {
 }
 
 impl Evidence {
-    pub(super) fn gather(disk: &Disk, progress: &mut Progress<'_>) -> Result<Self, RecoverError> {
+    pub(super) fn gather(
+        disk: &Disk,
+        witness: &mut dyn Witness,
+        progress: &mut Progress<'_>,
+    ) -> Result<Self, RecoverError> {
         let mut trails: FxHashMap<FileId, Trail> = FxHashMap::default();
         let set_end = |file, end| trails.entry(file).or_default().set_end(end);
-        let present = present::read(disk, progress, set_end, |_| {})?;
+        let present = present::read(disk, progress, set_end, |core| witness.present(core))?;
         let space = FreeSpace::read(disk)?;
         let mut had = Vec::new();
         let mut entries = removed_entries(disk, &present);
         let (mut times, mut unmounts) = (Vec::new(), Vec::new());
         // Elsewhere files say their names themselves.
-        let has_entries = !disk.geometry.features.parent_pointers();
-        let journal = journal::read(disk, has_entries, progress, |told| match told {
-            // An entry that was removed was told of before.
-            Told::Entry(entry) if entry.entry.is_removed => {}
-            Told::Entry(entry) => entries.push(entry),
-            Told::Unmount(lsn) => unmounts.push(lsn),
-            Told::Extents(file, lsn, extents) => {
-                had.extend(extents.into_iter().map(|extent| (file, extent, lsn)));
-            }
-            Told::Inode(number, copy) => {
-                add_time(&mut times, copy.lsn, copy.core.ctime);
-                entries.extend(short_entries(disk, number, &copy));
-                take(disk, &present, number, copy, &mut trails, &mut had);
+        let needs_entries = !disk.geometry.features.parent_pointers();
+        let has_entries = needs_entries || witness.wants_entries();
+        let journal = journal::read(disk, has_entries, progress, |told| {
+            witness.told(&told);
+            match told {
+                // An entry that was removed was told of before.
+                Told::Entry(entry) if entry.entry.is_removed || !needs_entries => {}
+                Told::Entry(entry) => entries.push(entry),
+                Told::Unmount(lsn) => unmounts.push(lsn),
+                Told::Extents(file, lsn, extents) => {
+                    had.extend(extents.into_iter().map(|extent| (file, extent, lsn)));
+                }
+                Told::Inode(number, copy) => {
+                    add_time(&mut times, copy.lsn, copy.core.ctime);
+                    entries.extend(short_entries(disk, number, &copy));
+                    take(disk, &present, number, copy, &mut trails, &mut had);
+                }
             }
         });
         let mut remains = remains::read(disk, &space, progress, |number, inode| match inode {

@@ -8,13 +8,14 @@ mod paths;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use undercroft_xfs_format::InodeCore;
 use undercroft_xfs_format::units::{InodeNumber, Lsn};
 
 use crate::disk::Disk;
 use crate::error::RecoverError;
 use crate::file_id::FileId;
 use crate::found::FoundFile;
-use crate::journal::Span;
+use crate::journal::{Span, Told};
 use crate::progress::{Progress, Step};
 use evidence::Evidence;
 
@@ -41,8 +42,17 @@ impl Removed {
     /// # Errors
     /// The trees that say what is in use are damaged, or the device failed at them.
     pub fn find(disk: &Disk, report: &mut dyn FnMut(Step, u64, u64)) -> Result<Self, RecoverError> {
+        Self::find_before(disk, &mut (), report)
+    }
+
+    /// As [`find`](Self::find); `witness` sees what is read on the way.
+    pub(crate) fn find_before(
+        disk: &Disk,
+        witness: &mut dyn Witness,
+        report: &mut dyn FnMut(Step, u64, u64),
+    ) -> Result<Self, RecoverError> {
         let mut progress = Progress::new(report);
-        let evidence = Evidence::gather(disk, &mut progress)?;
+        let evidence = Evidence::gather(disk, witness, &mut progress)?;
         let mut files = file::all(disk, &evidence);
         judge::judge(disk, &evidence, &mut files);
         paths::name(disk, &evidence, &mut files);
@@ -61,6 +71,22 @@ impl Removed {
         self.files.iter().find(|file| file.id == id)
     }
 }
+
+/// Sees what the search reads, so that nobody else has to read it again.
+pub(crate) trait Witness {
+    /// An inode in use.
+    fn present(&mut self, _core: &InodeCore) {}
+
+    /// Something that the journal tells, in the order of time; after all inodes.
+    fn told(&mut self, _told: &Told) {}
+
+    /// Entries of directories in the journal are wanted on any volume.
+    fn wants_entries(&self) -> bool {
+        false
+    }
+}
+
+impl Witness for () {}
 
 /// The files of each number, in the order of the times at which they were last seen.
 struct ByNumber {

@@ -145,7 +145,7 @@ impl Groups {
         let (ag, _) = disk.geometry.split_inode(number);
         let before = self.chunks.range(..=number.0).next_back();
         let is_in = |(start, _): &(&u64, &InodeChunkRecord)| {
-            number.0 - **start < InodeChunkRecord::INODES as u64
+            number.0 - **start < u64::from(InodeChunkRecord::INODES)
         };
         before.is_some_and(|chunk| is_in(&chunk)) || !self.with_inodes.contains(&ag.0)
     }

@@ -19,6 +19,7 @@ mod others;
 mod paths;
 mod places;
 mod symlinks;
+mod unowned;
 
 use std::sync::Arc;
 
@@ -120,7 +121,7 @@ impl Salvaged {
         let mut progress = Progress::new(report);
         let mut inodes = Inodes::read(&disk, &index, &groups, &mut progress);
         if !disk.geometry.features.crc {
-            index.own_by_maps(&disk, &inodes);
+            unowned::own_by_maps(&mut index, &disk, &inodes);
         }
         let mut blocks = Blocks::read(&disk, &index, &groups, &mut inodes);
         let mut links = std::mem::take(&mut inodes.links);

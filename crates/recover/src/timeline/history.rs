@@ -10,9 +10,8 @@ use super::{Rights, rights};
 use crate::directory::{self, OldEntry};
 use crate::disk::Disk;
 use crate::file_id::FileId;
-use crate::journal::{self, Told};
+use crate::journal::Told;
 use crate::names::{self, Name};
-use crate::progress::Progress;
 use crate::trail::InodeCopy;
 
 /// What differs between two copies of an inode.
@@ -74,15 +73,18 @@ pub(super) struct History {
 }
 
 impl History {
-    pub(super) fn read(disk: &Disk, progress: &mut Progress<'_>) -> Self {
-        let mut history = Self::default();
-        journal::read(disk, true, progress, |told| match told {
-            Told::Inode(number, copy) => history.add(disk, number, &copy),
-            Told::Entry(entry) => history.add_entry(disk, entry),
+    /// Takes what the journal tells, in the order of time; then it has to be [ended](Self::end).
+    pub(super) fn take(&mut self, disk: &Disk, told: &Told) {
+        match told {
+            Told::Inode(number, copy) => self.add(disk, *number, copy),
+            Told::Entry(entry) => self.add_entry(disk, entry),
             Told::Extents(..) | Told::Unmount(_) => {}
-        });
-        history.settle_moves();
-        history
+        }
+    }
+
+    /// The journal is at its end.
+    pub(super) fn end(&mut self) {
+        self.settle_moves();
     }
 
     /// The first name of a file that was made while the journal was watching.
@@ -200,10 +202,10 @@ impl History {
     }
 
     /// Takes an entry of a block of a directory, which it did not have before, or has no more.
-    fn add_entry(&mut self, disk: &Disk, old: OldEntry) {
+    fn add_entry(&mut self, disk: &Disk, old: &OldEntry) {
         self.at(old.lsn);
         let generation = self.files.get(&old.parent).map(|id| id.generation);
-        let name = Name { parent: old.parent, generation, name: old.entry.name };
+        let name = Name { parent: old.parent, generation, name: old.entry.name.clone() };
         if old.entry.is_removed {
             self.moves.halves.push((old.entry.inode, name));
         } else if !disk.geometry.features.parent_pointers() {

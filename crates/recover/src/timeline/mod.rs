@@ -12,10 +12,9 @@ use crate::disk::Disk;
 use crate::error::RecoverError;
 use crate::file_id::FileId;
 use crate::found::{FoundFile, Path};
-use crate::journal::Span;
-use crate::present;
-use crate::progress::{Progress, Step};
-use crate::removed::Removed;
+use crate::journal::{Span, Told};
+use crate::progress::Step;
+use crate::removed::{Removed, Witness};
 use history::{Copied, History};
 use places::Places;
 
@@ -105,25 +104,44 @@ impl Timeline {
     /// # Errors
     /// The trees that say what is in use are damaged, or the device failed at them.
     pub fn find(disk: &Disk, report: &mut dyn FnMut(Step, u64, u64)) -> Result<Self, RecoverError> {
-        let removed = Removed::find(disk, report)?;
+        let mut seen = Seen { disk, present: Vec::new(), history: History::default() };
+        let removed = Removed::find_before(disk, &mut seen, report)?;
+        let Seen { present, mut history, .. } = seen;
+        history.end();
         let places = Places::new(disk, &removed.files);
-        let mut progress = Progress::new(report);
-        let history = History::read(disk, &mut progress);
         let mut events = Vec::new();
-        present::read(
-            disk,
-            &mut progress,
-            |_, _| {},
-            |core| {
-                events.extend(of_present(core, &places, &history));
-            },
-        )?;
+        for last in present {
+            events.extend(of_present(last, &places, &history));
+        }
         for file in removed.files.iter() {
             events.extend(of_removed(file, &places, &history));
         }
         events.extend(history.copied.iter().filter_map(|copied| of_copied(copied, &places)));
         events.sort_by_key(|event| (event.time, rank(&event.change)));
         Ok(Self { events, journal: removed.journal })
+    }
+}
+
+/// What the search for removed files reads.
+struct Seen<'d> {
+    disk: &'d Disk,
+    /// The last change of each file that is there, and when it was made.
+    present: Vec<(Event, Timestamp)>,
+    history: History,
+}
+
+impl Witness for Seen<'_> {
+    fn present(&mut self, core: &InodeCore) {
+        let id = FileId { number: core.number, generation: core.generation };
+        self.present.push((of_core(id, core, core.mtime, Change::Modified), core.crtime));
+    }
+
+    fn told(&mut self, told: &Told) {
+        self.history.take(self.disk, told);
+    }
+
+    fn wants_entries(&self) -> bool {
+        true
     }
 }
 
@@ -137,12 +155,10 @@ const fn rank(change: &Change) -> u8 {
 }
 
 /// The events of a file that is there.
-fn of_present(core: &InodeCore, places: &Places, history: &History) -> Vec<Event> {
-    let id = FileId { number: core.number, generation: core.generation };
+fn of_present((last, birth): (Event, Timestamp), places: &Places, history: &History) -> Vec<Event> {
     // What has no name is no file of people, or was removed while it was open.
-    let Some(path) = places.present(id.number) else { return Vec::new() };
-    let last = Event { path: Some(path), ..of_core(id, core, core.mtime, Change::Modified) };
-    since_birth(last, core.crtime, places, history)
+    let Some(path) = places.present(last.id.number) else { return Vec::new() };
+    since_birth(Event { path: Some(path), ..last }, birth, places, history)
 }
 
 /// The events of a file that was removed.

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod history;
+mod reading;
 mod removed;
 mod salvage;
 mod tree;

@@ -186,7 +186,7 @@ fn damaged_volumes_of_version_4_come_back() {
     let mut tree = Tree::new(home.path(), 6, &options);
     let group = tree.group();
     judge(&mut tree, &name("long inodes, a group's headers"), |image, _| {
-        zero(image, group, 64 << 10)
+        zero(image, group, 64 << 10);
     });
 }
 
