@@ -84,7 +84,7 @@ Examples:
   undercroft salvage disk.img rescued            copy it to a directory
   undercroft salvage --map disk.map --list disk.img    a copy made by ddrescue
   undercroft salvage disk.img --to-image rescued.img
-  undercroft ls -lR salvage:disk.img             look before it is copied; also with cat, get, find, mount -r
+  undercroft ls -lR salvage:disk.img             look before it is copied
   undercroft build --exclude /var salvage:disk.img kept.img";
 
 impl Args {
