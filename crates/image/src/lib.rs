@@ -24,6 +24,6 @@ pub mod copy;
 mod found;
 
 pub use found::{
-    FoundSource, LateLoss, LateLosses, PutBack, PutBackEvent, PutBackSummary, ViewError,
-    found_volume,
+    FoundSource, LateLoss, LateLosses, PutBack, PutBackEvent, PutBackSummary, SourceGone,
+    ViewError, found_volume,
 };

@@ -15,7 +15,7 @@ use undercroft_source::{
 };
 use undercroft_xfs::format::FileType;
 
-pub use late::{LateLoss, LateLosses};
+pub use late::{LateLoss, LateLosses, SourceGone};
 pub use put_back::{PutBack, PutBackEvent, Summary as PutBackSummary};
 pub use view::{ViewError, found_volume};
 
@@ -303,10 +303,14 @@ impl Source for FoundSource {
         let part = self.state.contents.as_mut().and_then(Contents::next_part);
         let (offset, bytes) = match &part {
             None => return Ok(None),
-            Some(Part::Piece(piece)) => (piece.offset, piece.bytes()),
+            Some(Part::Piece(piece)) => {
+                self.late.go_on();
+                (piece.offset, piece.bytes())
+            }
             Some(Part::Unread(range)) => {
                 if let Some(planned) = self.planned.get(self.state.next.wrapping_sub(1)) {
-                    self.late.add(planned.entry.path.as_bytes(), range);
+                    let added = self.late.add(planned.entry.path.as_bytes(), range);
+                    added.map_err(|gone| SourceError::Fault(Box::new(gone)))?;
                 }
                 (range.start, &ZEROES[..(range.end - range.start) as usize])
             }

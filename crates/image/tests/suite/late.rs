@@ -76,3 +76,28 @@ fn sectors_that_become_bad_behind_the_scan_do_not_end_the_copy() {
     tar::Archive::new(&archive[..]).unpack(&to).unwrap();
     expect(&to);
 }
+
+/// A disk that is pulled out is no disk full of bad sectors.
+#[test]
+fn a_source_that_is_gone_ends_the_copy() {
+    let home = tempfile::tempdir().unwrap();
+    let (tree, image) = (home.path().join("tree"), home.path().join("image"));
+    fs::create_dir(&tree).unwrap();
+    fs::write(tree.join("long"), vec![5; 20 << 20]).unwrap();
+    build(&PackOptions::new(SourceSpec::Path(tree), image.as_path()), &mut |_| {}).unwrap();
+    let sound: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(&image, true).unwrap());
+    let all = std::iter::once(0..sound.capacity().0).collect::<Vec<_>>();
+    let scan = Scan::read(&sound, &all, &mut |_, _, _| {});
+    let (disk, files) = find(&sound, &scan);
+    let (_, start) = Contents::new(&disk, &files[0]).places().next().unwrap();
+    let all = Fault::new().on(Operation::Read).at(start..Sector(start.0 + (20 << 11)));
+    let (disk, files) = find(&(Arc::new(FaultyDevice::new(sound, [all])) as _), &scan);
+    let mut source = FoundSource::new(&disk, &files, |_| true);
+    let to = home.path().join("directory");
+    let error = entries_to_directory(&mut source, &to, false, &mut |_| {}).unwrap_err();
+    let causes: Vec<_> =
+        std::iter::successors(Some(&error as &dyn std::error::Error), |e| e.source())
+            .map(ToString::to_string)
+            .collect();
+    assert!(causes.concat().contains("does not answer any more"), "{causes:?}");
+}

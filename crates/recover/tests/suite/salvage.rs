@@ -174,6 +174,15 @@ fn damaged_volumes_of_version_4_come_back() {
             zero(image, random.below(BYTES / 4096) * 4096, 4096);
         }
     });
+    // Lies, of which nothing else can tell.
+    for seed in 0..3 {
+        tree.damage(|image, random| lie(image, seed, random));
+        let (disk, salvaged) = salvage(&tree.image);
+        for file in salvaged.files.iter() {
+            let mut contents = Contents::new(&disk, file);
+            (0..64).take_while(|_| contents.next_piece().unwrap().is_some()).for_each(drop);
+        }
+    }
     // Without any copy of the superblock nothing says where its blocks belong.
     tree.damage(|image, _| headers(image, 0));
     let (_, scan) = scan(&tree.image);
@@ -188,6 +197,28 @@ fn damaged_volumes_of_version_4_come_back() {
     judge(&mut tree, &name("long inodes, a group's headers"), |image, _| {
         zero(image, group, 64 << 10);
     });
+}
+
+/// Changes words in inodes and blocks of directories, but for the first bytes of each sector.
+fn lie(image: &Path, seed: u64, random: &mut Random) {
+    let mut bytes = fs::read(image).unwrap();
+    let is_metadata = |sector: &[u8]| {
+        [b"IN".as_slice(), b"XD2B", b"XD2D", b"BMAP", b"IABT"]
+            .iter()
+            .any(|it| sector.starts_with(it))
+    };
+    let starts =
+        (0..bytes.len()).step_by(512).filter(|at| is_metadata(&bytes[*at..])).collect::<Vec<_>>();
+    for at in starts {
+        if random.below(4) != seed {
+            continue;
+        }
+        let place = at + 4 + random.below(500) as usize;
+        let word = random.below(u64::MAX).to_be_bytes();
+        let len = [1, 4, 8][random.below(3) as usize];
+        bytes[place..place + len].copy_from_slice(&word[..len]);
+    }
+    fs::write(image, bytes).unwrap();
 }
 
 /// The volume, without its first bytes, at the end of a disk.
