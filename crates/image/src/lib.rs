@@ -11,6 +11,7 @@ struct Readme;
 
 // Rooms by floors, from the ground up: each uses only those on floors before its own.
 mod entry_writer;
+mod own_image;
 
 pub mod diff;
 pub mod disk;
@@ -22,6 +23,8 @@ pub mod pack;
 pub mod copy;
 
 mod found;
+
+pub use own_image::WithoutImage;
 
 pub use found::{
     FoundSource, LateLoss, LateLosses, PutBack, PutBackEvent, PutBackSummary, SourceGone,

@@ -2,6 +2,8 @@
 
 use crate::{SourceError, glob};
 use globset::{Candidate, Glob, GlobSet, GlobSetBuilder};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What a pattern does with the entries that it matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +27,10 @@ pub struct Exclude {
     sets: Vec<(usize, GlobSet)>,
     /// For each pattern that includes: its place, and where what it matches begins.
     includes: Vec<(usize, Vec<u8>)>,
+    /// The patterns as they were written.
+    texts: Arc<[String]>,
+    /// For each, whether anything matched it; `None` where nobody asks.
+    met: Option<Arc<[AtomicBool]>>,
 }
 
 impl Exclude {
@@ -44,6 +50,7 @@ impl Exclude {
         patterns: impl IntoIterator<Item = (Choice, S)>,
     ) -> Result<Self, SourceError> {
         let mut globs = Vec::new();
+        let mut texts = Vec::new();
         let mut includes = Vec::new();
         for (place, (choice, pattern)) in patterns.into_iter().enumerate() {
             let text = pattern.as_ref();
@@ -52,11 +59,38 @@ impl Exclude {
             if choice == Choice::Include {
                 includes.push((place, glob::leading(&glob)));
             }
+            texts.push(text.to_owned());
             globs.push(glob);
         }
         let mut sets = Vec::new();
         build(&globs, 0, &mut sets)?;
-        Ok(Self { sets, includes })
+        Ok(Self { sets, includes, texts: texts.into(), met: None })
+    }
+
+    /// The same patterns, which note what they match. Clones note it together.
+    #[must_use]
+    pub fn noting(&self) -> Self {
+        let met = self.texts.iter().map(|_| AtomicBool::new(false)).collect();
+        Self { met: Some(self.met.clone().unwrap_or(met)), ..self.clone() }
+    }
+
+    /// The patterns that nothing matched so far, where that is noted: of names below a directory that is
+    /// left out nobody asks.
+    pub fn unmatched(&self) -> impl Iterator<Item = &str> {
+        let met = self.met.iter().flat_map(|met| met.iter());
+        let unmet = self.texts.iter().zip(met).filter(|(_, met)| !met.load(Ordering::Relaxed));
+        unmet.map(|(text, _)| text.as_str())
+    }
+
+    /// Whether it notes what its patterns match.
+    pub(crate) fn notes(&self) -> bool {
+        self.met.is_some() && !self.is_empty()
+    }
+
+    fn note(&self, place: usize) {
+        if let Some(met) = self.met.as_ref().and_then(|met| met.get(place)) {
+            met.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Whether nothing is left out.
@@ -85,6 +119,9 @@ impl Exclude {
     /// Whether this path itself matches a pattern; its parents are not looked at.
     fn matches(&self, path: &[u8]) -> bool {
         let path = Some(path).filter(|path| !path.is_empty()).map(Candidate::from_bytes);
+        if self.met.is_some() {
+            return path.is_some_and(|path| self.all_matches(&path, &mut Vec::new()).is_some());
+        }
         path.is_some_and(|path| self.sets.iter().any(|(_, set)| set.is_match_candidate(&path)))
     }
 
@@ -104,11 +141,18 @@ impl Exclude {
         let mut matching = Vec::new();
         let mut last = None;
         for path in with_parents(path).filter(|path| !path.is_empty()) {
-            let path = Candidate::from_bytes(path);
-            for (first, set) in &self.sets {
-                set.matches_candidate_into(&path, &mut matching);
-                last = last.max(matching.iter().max().map(|place| first + place));
-            }
+            last = last.max(self.all_matches(&Candidate::from_bytes(path), &mut matching));
+        }
+        last
+    }
+
+    /// Compares a path with all patterns; returns the place of the last that matches.
+    fn all_matches(&self, path: &Candidate<'_>, matching: &mut Vec<usize>) -> Option<usize> {
+        let mut last = None;
+        for (first, set) in &self.sets {
+            set.matches_candidate_into(path, matching);
+            matching.iter().for_each(|place| self.note(first + place));
+            last = last.max(matching.iter().max().map(|place| first + place));
         }
         last
     }

@@ -51,18 +51,14 @@ impl ForeignKind {
     const fn usual_way(self) -> &'static str {
         match self {
             Self::Volume => "it is read as it is",
-            Self::FileSystem => {
-                "mount it; `undercroft build DIRECTORY NEW` makes an XFS volume of what is in it"
-            }
+            Self::FileSystem => "mount it, and take the directory",
             Self::Member => "put it together first, and name the disk that comes of it",
-            Self::Table => "choose a partition with --partition",
+            Self::Table => "choose a partition",
             Self::Container => {
                 "`qemu-nbd` makes it a network disk, `qemu-img convert -O raw` a raw image"
             }
-            Self::Archive => {
-                "unpack it; `undercroft build DIRECTORY NEW` makes a volume of what is in it"
-            }
-            Self::Tar => "`undercroft build` makes a volume of it",
+            Self::Archive => "unpack it, and take the directory",
+            Self::Tar => "make a volume of it",
             Self::Compressed => "decompress it to a file, and name that",
             Self::Dump => "`xfs_mdrestore` makes a volume of it",
         }

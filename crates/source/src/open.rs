@@ -5,7 +5,7 @@ use crate::directory::DirectorySource;
 use crate::error::SourceError;
 use crate::oci::{self, Form, ImageOptions, ImageReport, ImageSource, ImageSpec, PlainStream};
 use crate::options::Options;
-use crate::rules::{RuledSource, Rules};
+use crate::rules::{MatchedSource, RuledSource, Rules};
 use crate::sorted::SortedArchive;
 use crate::source::Source;
 use crate::tar::TarSource;
@@ -192,13 +192,24 @@ impl From<OpenError> for SourceError {
 /// # Errors
 /// The path cannot be opened, the first bytes are no tar archive, or the image is not one.
 pub fn open(spec: &SourceSpec, options: &SourceOptions) -> Result<Opened, SourceError> {
+    if !options.reading.strict || options.reading.exclude.is_empty() {
+        return Ok(with_rules(open_plain(spec, options)?, options));
+    }
+    let exclude = options.reading.exclude.noting();
+    let reading = Options { exclude, ..options.reading.clone() };
+    let options = &SourceOptions { reading, ..options.clone() };
     Ok(with_rules(open_plain(spec, options)?, options))
 }
 
-/// Puts the rules of the options over a source, which follows the other options itself.
+/// Puts the rules of the options over a source, which follows the other options itself. With exclusions that
+/// [note](crate::Exclude::noting) what they match, all of them have to match something.
 #[must_use]
 pub fn with_rules(Opened { source, image }: Opened, options: &SourceOptions) -> Opened {
     let SourceOptions { reading, rules, .. } = options;
+    let source: Box<dyn Source> = match reading.exclude.notes() {
+        true => Box::new(MatchedSource::over(source, &reading.exclude)),
+        false => source,
+    };
     // Directories above what an exclusion keeps are delivered when they are needed.
     if rules.is_empty() && !reading.exclude.has_includes() {
         return Opened { source, image };

@@ -16,8 +16,8 @@ pub struct Options {
     /// and those that rules add, too. Other entries come so in any case. An archive is then read
     /// twice, and costs some 200 bytes of memory for each name.
     pub sorted: bool,
-    /// Refuse an archive of which something is left out or that may not be whole, and rules that
-    /// match nothing, instead of saying so in [`Warnings`](crate::Warnings).
+    /// Refuse an archive of which something is left out or that may not be whole, and rules and
+    /// exclusions that match nothing, instead of saying so in [`Warnings`](crate::Warnings).
     pub strict: bool,
     /// Where a stream that cannot be read twice is kept between the passes.
     pub temporary_directory: PathBuf,

@@ -58,6 +58,18 @@ pub(super) fn joined(path: &Path) -> Vec<u8> {
     [start, &path.names.join(&b'/')].concat()
 }
 
+/// Prints the paths of a file alone, each with a byte of zero behind it.
+pub(super) fn print_paths(file: &FoundFile, out: &mut dyn Write) -> Result<()> {
+    let nameless = || format!("?/{}", file.id).into_bytes();
+    let paths = file.paths.iter().map(joined);
+    let none = file.paths.is_empty().then(nameless);
+    for path in paths.chain(none) {
+        out.write_all(&path)?;
+        out.write_all(b"\0")?;
+    }
+    Ok(())
+}
+
 /// Prints the line of a file, with a time.
 pub(super) fn print_found(
     file: &FoundFile,

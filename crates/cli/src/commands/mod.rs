@@ -35,6 +35,7 @@ mod trim;
 mod undelete;
 mod unmount;
 mod verbs;
+mod warnings;
 
 use crate::deferred::Deferred;
 use crate::image::ImageArgs;

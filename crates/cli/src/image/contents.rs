@@ -102,7 +102,22 @@ pub(super) fn refusal(device: &Arc<dyn BlockDevice>) -> Option<String> {
 /// What to do with contents that are not read.
 pub(super) fn unusable(found: &Foreign) -> String {
     match found.kind {
-        ForeignKind::FileSystem => format!("it holds {found}, not XFS; {}", found.way),
-        _ => format!("it is {found}: {}", found.way),
+        ForeignKind::FileSystem => format!("it holds {found}, not XFS; {}", way(found)),
+        _ => format!("it is {found}: {}", way(found)),
+    }
+}
+
+/// The way from contents to a volume, with the commands that it takes.
+pub(super) fn way(found: &Foreign) -> &'static str {
+    match found.kind {
+        ForeignKind::FileSystem => {
+            "mount it; `undercroft build DIRECTORY NEW` makes an XFS volume of what is in it"
+        }
+        ForeignKind::Archive => {
+            "unpack it; `undercroft build DIRECTORY NEW` makes a volume of what is in it"
+        }
+        ForeignKind::Tar => "`undercroft build` makes a volume of it",
+        ForeignKind::Table => "choose a partition with --partition",
+        _ => found.way,
     }
 }

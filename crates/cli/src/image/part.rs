@@ -118,7 +118,7 @@ fn choose(disk: &Arc<dyn BlockDevice>, choice: &PartitionChoice) -> Result<Parti
     let table = match PartitionTable::read(&**disk) {
         Ok(table) => table,
         Err(error) => match contents::of(&**disk).filter(contents::is_container) {
-            Some(found) => bail!("it is {found}, which is not read: {}", found.way),
+            Some(found) => bail!("it is {found}, which is not read: {}", contents::way(&found)),
             None => return Err(error.into()),
         },
     };

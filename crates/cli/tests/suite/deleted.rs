@@ -40,6 +40,11 @@ fn removed_files_are_listed_and_come_back() {
     assert!(list.contains("/home/ann/link -> letter.txt"), "{list}");
     let list = succeeds(["deleted", &image, "--name", "*.jpg", "--owner", "1000"]);
     assert!(list.lines().count() == 1 && list.contains("100000"), "{list}");
+    let names = succeeds(["deleted", "-0", &image]);
+    let mut names: Vec<_> = names.strip_suffix('\0').unwrap().split('\0').collect();
+    names.sort_unstable();
+    assert_eq!(names.len(), 6, "{names:?}");
+    assert_eq!(names[2..4], ["/home/ann/deep/copy.txt", "/home/ann/letter.txt"]);
     assert_eq!(succeeds(["deleted", &image, "/home/bob"]), "");
     assert_eq!(succeeds(["deleted", &image, "--larger", "1M"]), "");
     let json: Value = serde_json::from_str(&succeeds(["deleted", &image, "--json"])).unwrap();

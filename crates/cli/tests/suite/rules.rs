@@ -175,6 +175,11 @@ fn wrong_rules_are_refused_and_leave_what_was_there() {
         (2, vec!["--selinux", &contexts], "line 2: expression /bad[: a class"),
         (1, vec!["--mkdir", "/etc/passwd/x"], "--mkdir /etc/passwd/x: etc/passwd is a file"),
         (1, vec!["--strict", "--chmod", "600", "/absent"], "--chmod 600 /absent: matches nothing"),
+        (
+            1,
+            vec!["--strict", "--exclude", "passwd", "--exclude", "*.absent"],
+            "*.absent matches nothing",
+        ),
     ] {
         let image = path("image");
         let tree = path("tree");

@@ -144,3 +144,21 @@ fn copy_takes_a_directory_of_another_volume() {
     assert!(message.contains("write IMAGE:/PATH"), "{message}");
     assert_eq!(says(["check", &other]), "");
 }
+
+#[test]
+fn an_image_does_not_go_into_itself() {
+    let sample = sample(&["--size", "64M"]);
+    let directory = Path::new(&sample.image).parent().unwrap();
+    fs::write(directory.join("beside"), "text").unwrap();
+    let name = Path::new(&sample.image).file_name().unwrap().to_str().unwrap().to_owned();
+    let inside = |path: &str| format!("{}/.", path);
+    succeeds(["put", "-r", &sample.image, &inside(directory.to_str().unwrap()), "/copied"]);
+    let list = succeeds(["ls", &sample.image, "/copied"]);
+    assert!(list.contains("beside") && !list.lines().any(|line| line == name), "{list}");
+    // By another path, too.
+    fs::create_dir(directory.join("linked")).unwrap();
+    let here = format!("{}/linked/../{name}", directory.display());
+    succeeds(["put", "-r", &here, &inside(directory.to_str().unwrap()), "/again"]);
+    let list = succeeds(["ls", &sample.image, "/again"]);
+    assert!(list.contains("beside") && !list.lines().any(|line| line == name), "{list}");
+}

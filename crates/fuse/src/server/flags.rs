@@ -40,7 +40,7 @@ impl Server {
         }
         let [start, len, minimum] = ioctl::decode_trim(bytes).ok_or(Errno::INVAL)?;
         let range = start..start.saturating_add(len);
-        let done = self.fs.volume().discard_free(range, minimum)?;
+        let done = self.fs.volume().discard_free(range, minimum, &mut |_| {})?.bytes;
         Ok([start, done, minimum].map(u64::to_ne_bytes).concat())
     }
 

@@ -15,7 +15,6 @@ mod identity;
 mod kernels;
 mod lay_out;
 mod options;
-mod own_image;
 mod populate;
 mod replaced;
 mod share;
@@ -34,8 +33,8 @@ pub use populate::{Progress, file_type};
 pub use survey::Survey;
 
 use crate::disk::{DiskError, DiskPlan, DiskSummary, Layout};
+use crate::own_image::WithoutImage;
 use kernels::Kernels;
-use own_image::WithoutImage;
 use populate::Populator;
 use std::sync::Arc;
 use target::Target;

@@ -1,9 +1,9 @@
 //! A volume compared with the source that it was made from.
 
-use super::own_image::WithoutImage;
 use super::populate::time_encoding;
 use super::{PackError, PackOptions, Progress};
 use crate::diff::{DiffError, DiffOptions, Event, Found, Join, Side};
+use crate::own_image::WithoutImage;
 use crate::unpack::VolumeSource;
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileTypeExt;

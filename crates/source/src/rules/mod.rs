@@ -25,11 +25,13 @@ mod line;
 mod list;
 mod pass;
 mod ruled;
+mod unmatched;
 mod value;
 
 pub use error::{RuleError, RuleProblem};
 pub use list::RuleList;
 pub(crate) use ruled::RuledSource;
+pub(crate) use unmatched::MatchedSource;
 
 use crate::{Entry, EntryPath, Timestamp};
 use addition::Addition;

@@ -246,6 +246,33 @@ fn rules_that_do_nothing_are_reported_and_refused_when_strict() {
 }
 
 #[test]
+fn exclusions_that_match_nothing_are_refused_when_strict() {
+    let home = tempfile::tempdir().unwrap();
+    let root = tree(home.path());
+    for (rules, unmatched) in [
+        ("exclude passwd\n", None),
+        ("exclude passwd\nexclude *.o\n", Some("*.o")),
+        ("exclude /etc\ninclude /etc/passwd\n", None),
+        ("exclude /etc\ninclude /etc/paswd\n", Some("/etc/paswd")),
+        ("exclude passwd\nexclude /etc/paswd\nchmod 600 /etc/passwd-\n", Some("/etc/paswd")),
+    ] {
+        let mut options = options(rules, home.path()).unwrap();
+        assert!(read_path(&root, &options).is_ok());
+        options.reading.strict = true;
+        // Options can be used again: what was seen before does not count.
+        for _ in 0..2 {
+            match (read_path(&root, &options), unmatched) {
+                (Ok(_), None) => {}
+                (Err(error), Some(pattern)) => {
+                    assert!(error.contains(&format!("{pattern} matches nothing")), "{error}");
+                }
+                (found, wanted) => panic!("{rules}: {:?}, not {wanted:?}", found.err()),
+            }
+        }
+    }
+}
+
+#[test]
 fn wrong_rules_are_refused_with_their_line() {
     let home = tempfile::tempdir().unwrap();
     fs::write(home.path().join("file"), "").unwrap();

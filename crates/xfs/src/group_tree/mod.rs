@@ -12,7 +12,9 @@ mod source;
 mod tree;
 
 pub(crate) use free_list::{FreeList, put_on_list};
-pub(crate) use read::{first_inode_chunk, is_inode_in_use, owners, tree_blocks, with_free_extents};
+pub(crate) use read::{
+    FreePart, first_inode_chunk, is_inode_in_use, owners, tree_blocks, with_free_extents,
+};
 pub use read::{first_shared, free_extents, inode_chunks, shared_extents, staging_extents};
 pub(crate) use shared::{is_shared, visit_counts};
 pub use source::BlockSource;

@@ -33,6 +33,14 @@ where
     records::<K>(volume, ag, visit)
 }
 
+/// A part of a free extent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FreePart {
+    pub(crate) part: AllocRecord,
+    /// All of it.
+    pub(crate) whole: AllocRecord,
+}
+
 /// Calls `act` with free extents in a range of blocks, cut to the range, of `most` blocks together. The
 /// group is locked meanwhile: nothing takes them. Returns where the next ones begin, if there are more.
 ///
@@ -43,7 +51,7 @@ pub(crate) fn with_free_extents(
     ag: AgNumber,
     range: Range<u32>,
     most: u32,
-    act: impl FnOnce(&[AllocRecord]) -> Result<(), Error>,
+    act: impl FnOnce(&[FreePart]) -> Result<(), Error>,
 ) -> Result<Option<u32>, Error> {
     if range.is_empty() {
         return Ok(None);
@@ -65,7 +73,8 @@ pub(crate) fn with_free_extents(
             return Ok(ControlFlow::Continue(()));
         }
         let len = (end - first).min(left);
-        found.push(AllocRecord { start: AgBlock(first), len });
+        let part = AllocRecord { start: AgBlock(first), len };
+        found.push(FreePart { part, whole: record });
         left -= len;
         if left > 0 {
             return Ok(ControlFlow::Continue(()));

@@ -5,13 +5,14 @@ mod identity;
 mod shrink;
 mod trim;
 
+pub use crate::ops::Trimmed;
 pub use grow::{Growth, grow, growth};
 pub use identity::{LABEL_MAX, check_label, label, set_label, set_uuid};
 pub use shrink::{
     Abandoned, Amount, Obstacle, ShrinkOptions, ShrinkTarget, Shrinkage, abandon_shrink,
     free_left_journal, minimise, shrink, shrinkage,
 };
-pub use trim::{Trimmed, trim};
+pub use trim::trim;
 
 /// Least blocks of a last group that kernels take.
 const LAST_BLOCKS: u32 = 64;

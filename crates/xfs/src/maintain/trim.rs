@@ -1,31 +1,18 @@
-//! Free space given back to the device: a file gets holes there, a disk a discard.
+//! Free space of a volume that nobody has open given back to the device: a file gets holes there, a disk a
+//! discard.
 //!
-//! Only what is free for good is given back: the journal is replayed and ended first, so no crash can
-//! bring back a file whose blocks are gone.
+//! Only what is free for good is given back: the journal is replayed first, so no crash can bring back a file
+//! whose blocks are gone.
 
-use crate::btree::Bnobt;
 use crate::error::Error;
-use crate::group_tree;
-use crate::units::AgNumber;
+use crate::ops::Trimmed;
 use crate::volume::{LiveOptions, Volume};
 use std::sync::Arc;
-use undercroft_block::{Batch, Bio, BlockDevice, Plug, Reserved, SECTOR_SIZE, flush};
-
-/// Longest discard: more would keep a device busy for too long to tell how far it is.
-const LONGEST: u64 = 1 << 30;
-
-/// What was given back.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Trimmed {
-    /// Free extents.
-    pub extents: u64,
-    /// Their bytes.
-    pub bytes: u64,
-}
+use undercroft_block::{BlockDevice, Reserved, flush};
 
 /// Gives the free extents of at least `minimum` bytes of the volume on `device`, which must not be open,
-/// back to the device. Calls `progress` with the bytes done, and those there are. A device may leave a
-/// part of it undone: a discard is advice.
+/// back to the device. Calls `progress` with the free bytes that were looked at, and those there are. A device
+/// may leave a part of it undone: a discard is advice.
 ///
 /// # Errors
 /// The volume cannot be changed, as for [`Volume::open_live`]; its free space is damaged; the device
@@ -36,36 +23,12 @@ pub fn trim(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Trimmed, Error> {
     let device = &Reserved::new(Arc::clone(device))?;
-    // Its journal is replayed by that, and what is in it is durable in its place.
-    Volume::open_reserved(device.clone(), &LiveOptions::default())?.close()?;
-    let volume = Volume::open(Arc::clone(device))?;
-    let mut extents = Vec::new();
-    let geometry = volume.geometry();
-    for ag in (0..geometry.ag_count).map(AgNumber) {
-        group_tree::free_extents::<Bnobt>(&volume, ag, |extent| {
-            let sectors = u64::from(extent.len) * u64::from(geometry.sectors_per_block());
-            if sectors * SECTOR_SIZE >= minimum {
-                extents.push((geometry.ag_sector(ag, extent.start), sectors));
-            }
-        })?;
-    }
-    let bytes = extents.iter().map(|(_, sectors)| sectors * SECTOR_SIZE).sum();
-    let mut done = 0;
-    let discards = Batch::new();
-    let plug = Plug::new(device);
-    for (start, sectors) in &extents {
-        let (mut at, mut left) = (*start, *sectors);
-        while left > 0 {
-            let piece = left.min(LONGEST / SECTOR_SIZE);
-            plug.submit(Bio::discard(at, piece * SECTOR_SIZE).in_batch(&discards));
-            at.0 += piece;
-            left -= piece;
-            done += piece * SECTOR_SIZE;
-            progress(done, bytes);
-        }
-    }
-    plug.flush();
-    discards.wait()?;
+    let volume = Volume::open_reserved(device.clone(), &LiveOptions::default())?;
+    let usage = volume.usage()?;
+    let free = usage.free_blocks * u64::from(usage.block_size);
+    let mut show = |done: u64| progress(done.min(free), free);
+    let trimmed = volume.discard_free(0..u64::MAX, minimum, &mut show)?;
+    volume.close()?;
     flush(device.as_ref())?;
-    Ok(Trimmed { extents: extents.len() as u64, bytes })
+    Ok(trimmed)
 }

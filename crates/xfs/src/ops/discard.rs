@@ -5,7 +5,7 @@
 
 use crate::error::Error;
 use crate::format::AllocRecord;
-use crate::group_tree::with_free_extents;
+use crate::group_tree::{FreePart, with_free_extents};
 use crate::units::AgNumber;
 use crate::volume::Volume;
 use std::ops::Range;
@@ -14,28 +14,48 @@ use undercroft_block::{Batch, Bio, Plug, SECTOR_SIZE};
 /// Bytes that are given back while a group is locked, at most.
 const PIECE: u64 = 64 << 20;
 
+/// What was given back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Trimmed {
+    /// Free extents.
+    pub extents: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
 impl Volume {
     /// Gives free extents of at least `minimum` bytes in a range of bytes of the volume back to the device.
-    /// Returns how many bytes that were. A device may leave a part of it undone: a discard is advice.
+    /// `progress` gets the free bytes that were looked at so far. A device may leave a part of it undone: a
+    /// discard is advice.
     ///
     /// # Errors
     /// A damaged structure; the device failed; the volume is read-only.
-    pub fn discard_free(&self, range: Range<u64>, minimum: u64) -> Result<u64, Error> {
+    pub fn discard_free(
+        &self,
+        range: Range<u64>,
+        minimum: u64,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<Trimmed, Error> {
         // What was freed last is free for good then.
         self.sync()?;
         let geometry = self.geometry();
         let block = geometry.block_size() as u64;
         let group = u64::from(geometry.ag_blocks);
         let (first, end) = (range.start.div_ceil(block), range.end / block);
-        let mut bytes = 0;
+        let (mut trimmed, mut seen) = (Trimmed::default(), 0);
+        let mut show = |blocks: u32| {
+            seen += u64::from(blocks) * block;
+            progress(seen);
+        };
         for ag in (0..geometry.ag_count).map(AgNumber) {
             let start = u64::from(ag.0) * group;
             // No longer than a group.
             let inside =
                 |at: u64| at.saturating_sub(start).min(geometry.ag_length(ag).into()) as u32;
-            bytes += self.discard_in_group(ag, inside(first)..inside(end), minimum)?;
+            let inside = inside(first)..inside(end);
+            self.discard_in_group(ag, inside, minimum, &mut trimmed, &mut show)?;
         }
-        Ok(bytes)
+        Ok(trimmed)
     }
 
     /// Gives back what became free for good since this was called the last time.
@@ -43,13 +63,14 @@ impl Volume {
     /// # Errors
     /// As [`discard_free`](Self::discard_free).
     pub fn discard_freed(&self) -> Result<u64, Error> {
-        let mut bytes = 0;
+        let mut trimmed = Trimmed::default();
         for ag in (0..self.geometry().ag_count).map(AgNumber) {
             for freed in self.group(ag).busy.take_freed() {
-                bytes += self.discard_in_group(ag, freed.start.0..freed.start.0 + freed.len, 0)?;
+                let range = freed.start.0..freed.start.0 + freed.len;
+                self.discard_in_group(ag, range, 0, &mut trimmed, &mut |_| {})?;
             }
         }
-        Ok(bytes)
+        Ok(trimmed.bytes)
     }
 
     fn discard_in_group(
@@ -57,20 +78,25 @@ impl Volume {
         ag: AgNumber,
         range: Range<u32>,
         minimum: u64,
-    ) -> Result<u64, Error> {
+        trimmed: &mut Trimmed,
+        seen: &mut dyn FnMut(u32),
+    ) -> Result<(), Error> {
         let block = self.geometry().block_size() as u64;
         // A piece has some blocks.
         let most = (PIECE / block) as u32;
-        let (mut bytes, mut at) = (0, Some(range.start));
+        let mut at = Some(range.start);
         while let Some(start) = at {
             at = with_free_extents(self, ag, start..range.end, most, |found| {
-                let parts = found.iter().flat_map(|free| self.group(ag).busy.idle_parts(*free));
-                let parts = parts.filter(|part| u64::from(part.len) * block >= minimum);
-                bytes += self.discard(ag, &parts.collect::<Vec<_>>())?;
+                let long = found.iter().filter(|free| u64::from(free.whole.len) * block >= minimum);
+                let begins = |free: &&FreePart| free.part.start == free.whole.start;
+                trimmed.extents += long.clone().filter(begins).count() as u64;
+                let parts = long.flat_map(|free| self.group(ag).busy.idle_parts(free.part));
+                trimmed.bytes += self.discard(ag, &parts.collect::<Vec<_>>())?;
+                seen(found.iter().map(|free| free.part.len).sum());
                 Ok(())
             })?;
         }
-        Ok(bytes)
+        Ok(())
     }
 
     fn discard(&self, ag: AgNumber, parts: &[AllocRecord]) -> Result<u64, Error> {

@@ -41,6 +41,7 @@ pub use crate::file::{CloneRange, Size, data_ranges, read_link};
 pub use create::{NewInode, Times, add_link, create, set_metadata};
 pub(crate) use create::{create_reserved, create_root};
 pub use directory::{all_entries, entries, lookup, lookup_in_use};
+pub use discard::Trimmed;
 pub use extent_map::{MappedExtent, extent_map};
 pub use footprint::{Content, DirectoryFootprint, Footprint, StoredAttribute};
 pub use link::link;

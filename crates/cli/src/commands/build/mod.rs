@@ -6,6 +6,7 @@ mod on;
 mod report;
 mod rule_options;
 
+use super::warnings::warn;
 use crate::disk_options::DiskArgs;
 use crate::format_options::FormatArgs;
 use crate::output_file;
@@ -26,7 +27,7 @@ use std::time::Instant;
 use undercroft_block::stack::Description;
 use undercroft_image::pack::{self, Free, OldKernel, PackOptions, SizeChoice, Summary};
 use undercroft_source::oci::{ImageOptions, ImageReport, Platform};
-use undercroft_source::{DescriptionOptions, Options, SourceOptions, SourceSpec, Warnings};
+use undercroft_source::{DescriptionOptions, Options, SourceOptions, SourceSpec};
 use undercroft_xfs::mkfs;
 use uuid::Uuid;
 
@@ -156,8 +157,8 @@ struct ContentArgs {
     #[arg(long)]
     strip_absolute: bool,
 
-    /// Refuse what would be taken with a warning: archives that may not be whole, rules that match
-    /// nothing (--exclude and --include may).
+    /// Refuse what would be taken with a warning, such as archives that may not be whole; and rules
+    /// that match nothing, --exclude and --include among them.
     #[arg(long)]
     strict: bool,
 
@@ -318,7 +319,7 @@ fn print_summary(
     (image, json): (&Description, bool),
     out: &mut dyn Write,
 ) -> Result<()> {
-    warn(&summary.warnings);
+    warn(&summary.warnings, true);
     if let Some(kernel) = &summary.old_kernel {
         warn_of_kernel(kernel);
     }
@@ -427,33 +428,4 @@ fn warn_of_kernel(kernel: &OldKernel) {
         "the newest kernel in lib/modules is {release}, and a volume with these features is \
          mounted by Linux {needed} and later: {remedy}"
     ));
-}
-
-/// Prints the warnings about the archive and the rules.
-fn warn(warnings: &Warnings) {
-    if warnings.no_end {
-        warning(format_args!(
-            "the archive has no blocks of zeros at its end; more may have followed, compare \
-             it with its origin (--strict refuses such archives)"
-        ));
-    }
-    if let Some(at) = warnings.lone_zero_block {
-        warning(format_args!(
-            "the archive ends with a lone block of zeros at byte {at}, as tar takes it; what \
-             follows is left out (--strict refuses such archives)"
-        ));
-    }
-    if let Some(first) = &warnings.first_foreign {
-        warning(format_args!(
-            "{} extended attributes in no namespace of Linux were left out, the first is \
-             {} (--strict refuses them)",
-            warnings.foreign_attributes, first,
-        ));
-    }
-    for what in &warnings.unread {
-        warning(what);
-    }
-    for what in warnings.description.iter().chain(&warnings.rules) {
-        warning(format_args!("{what} (--strict refuses that)"));
-    }
 }

@@ -11,7 +11,7 @@ use std::time::Instant;
 use undercroft_block::stack::Description;
 use undercroft_image::FoundSource;
 use undercroft_image::pack::{self, PackOptions};
-use undercroft_source::{Exclude, Opened, SourceOptions, SourceSpec, with_rules};
+use undercroft_source::{Opened, SourceOptions, SourceSpec, with_rules};
 
 /// Makes a volume of files that were found.
 pub(in crate::commands) fn build_found(
@@ -48,7 +48,11 @@ pub(super) fn open(args: &Args, options: &SourceOptions) -> Result<Option<Opened
     let image =
         ImageArgs::part_of(ImageName::of(text).map_err(|error| anyhow!(error))?, Part::Found);
     let found = image.salvaged()?;
-    let exclude: &Exclude = &options.reading.exclude;
+    let mut options = options.clone();
+    if options.reading.strict {
+        options.reading.exclude = options.reading.exclude.noting();
+    }
+    let exclude = &options.reading.exclude;
     let source = FoundSource::without(&found.disk, &found.salvaged.files, takes, exclude);
-    Ok(Some(with_rules(Opened { source: Box::new(source), image: None }, options)))
+    Ok(Some(with_rules(Opened { source: Box::new(source), image: None }, &options)))
 }

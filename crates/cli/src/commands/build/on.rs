@@ -1,7 +1,8 @@
 //! `undercroft build LAYER --on BASE`.
 
+use super::Args;
 use super::report::peak_rss_bytes;
-use super::{Args, warn};
+use crate::commands::warnings::warn;
 use crate::image::{ImageArgs, Part};
 use crate::progress::Progress;
 use crate::report::{Outcome, json_line};
@@ -58,7 +59,7 @@ pub(super) fn run(args: &Args, base: &Description, out: &mut dyn Write) -> Resul
     let closed = edit.close();
     let summary = applied?;
     closed?;
-    warn(&summary.warnings);
+    warn(&summary.warnings, true);
     let LayerSummary { removed, entries, bytes, .. } = summary;
     let seconds = start.elapsed().as_secs_f64();
     if args.json {

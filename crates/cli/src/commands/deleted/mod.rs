@@ -3,7 +3,7 @@
 mod filter;
 mod search;
 
-use super::found::{FoundJson, print_found};
+use super::found::{FoundJson, print_found, print_paths};
 use crate::image::ImageArgs;
 use crate::report::{self, Outcome};
 use anyhow::Result;
@@ -37,6 +37,10 @@ pub(super) struct Args {
 
     #[command(flatten)]
     filter: FilterArgs,
+
+    /// Print paths alone, each with a byte of zero behind it, for `xargs -0`.
+    #[arg(short = '0', long = "null", conflicts_with = "json")]
+    null: bool,
 
     /// Print JSON.
     #[arg(long)]
@@ -72,7 +76,11 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         return Ok(Outcome::Done);
     }
     for file in files {
-        print_found(file, file.removed_at, out)?;
+        if args.null {
+            print_paths(file, out)?;
+        } else {
+            print_found(file, file.removed_at, out)?;
+        }
     }
     Ok(Outcome::Done)
 }

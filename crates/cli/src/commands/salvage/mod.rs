@@ -5,11 +5,12 @@ mod rescue_map;
 
 use super::build::build_found;
 use super::extract::{Target, deliver};
-use super::found::{FoundJson, print_found};
+use super::found::{FoundJson, print_found, print_paths};
+use super::warnings::warn;
 use crate::failure::Usage;
 use crate::image::ImageArgs;
 use crate::image::salvaged::{Found, takes};
-use crate::report::{self as messages, Outcome, json_line};
+use crate::report::{Outcome, json_line};
 use crate::value;
 use anyhow::{Result, bail};
 use clap::ValueHint;
@@ -59,6 +60,10 @@ pub(super) struct Args {
     /// Only list what would be copied.
     #[arg(long)]
     list: bool,
+
+    /// With --list: print paths alone, each with a byte of zero behind it, for `xargs -0`.
+    #[arg(short = '0', long = "null", requires = "list", conflicts_with = "json")]
+    null: bool,
 
     /// The volume with this UUID, where there are traces of several: an earlier one, for example, after mkfs.
     #[arg(long)]
@@ -111,7 +116,11 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
             json_line(out, &List { report: &report, files })?;
         } else {
             for file in files.iter() {
-                print_found(file, Some(file.mtime), out)?;
+                if args.null {
+                    print_paths(file, out)?;
+                } else {
+                    print_found(file, Some(file.mtime), out)?;
+                }
             }
             report.print(&mut std::io::stderr())?;
         }
@@ -139,9 +148,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         }
     })?;
     report.add_late(source.late_losses());
-    for what in source.warnings().unread {
-        messages::warning(what);
-    }
+    warn(&source.warnings(), false);
     let mut standard_error = std::io::stderr();
     let told: &mut dyn Write = if args.is_archive() { &mut standard_error } else { out };
     if args.json {

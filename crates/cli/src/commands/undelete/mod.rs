@@ -5,6 +5,7 @@ mod in_place;
 use super::build::build_found;
 use super::deleted::{FilterArgs, Found, Selection, search};
 use super::extract::{Target, deliver};
+use super::warnings::warn;
 use crate::failure::Usage;
 use crate::image::ImageArgs;
 use crate::report::{self, Outcome};
@@ -176,9 +177,7 @@ fn copy(
             entries_to_directory(source, path, args.force, show)
         }
     });
-    for what in source.warnings().unread {
-        report::warning(what);
-    }
+    warn(&source.warnings(), false);
     match done? {
         Outcome::Done if source.late_losses().bytes > 0 => Ok(Outcome::Findings),
         done => Ok(done),

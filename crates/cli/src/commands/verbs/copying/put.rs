@@ -17,9 +17,11 @@ use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use undercroft_block::stack::DeviceReport;
 use undercroft_fs::{
     Change, Error, FileSystem, FileType, NewFile, Owner, Place, RenameFlags, SetTime,
 };
+use undercroft_image::WithoutImage;
 use undercroft_image::copy::CopyOptions;
 use undercroft_source::{SourceOptions, SourceSpec};
 use undercroft_xfs::format::Timestamp;
@@ -32,6 +34,7 @@ use undercroft_xfs::ops::path_text;
 ///
 /// Of a directory everything is kept that `undercroft build` keeps: modes, owners, times, extended
 /// attributes and access lists, links, devices, holes. Directories that are there keep what is in them.
+/// The file of the image, if that is in the directory, is left out.
 /// Names that are taken, and a volume that is too small, are found before anything is changed. If the
 /// command is interrupted, the volume is sound and holds a part of the tree.
 #[derive(clap::Args)]
@@ -98,12 +101,16 @@ impl Args {
     fn put_tree(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {
         let path = tree::target(session, &self.path, &self.source)?;
         let spec = SourceSpec::Directory(PathBuf::from(&self.source));
-        let mut source = undercroft_source::open(&spec, &SourceOptions::default())?.source;
+        let opened = undercroft_source::open(&spec, &SourceOptions::default())?;
+        // The volume does not go into itself.
+        let devices = DeviceReport::of_stack(&**session.volume.device());
+        let own = devices.into_iter().map(|device| PathBuf::from(device.name));
+        let mut source = WithoutImage::new(opened, &spec, own);
         let owner = self.owner.as_ref();
         let owner =
             owner.map(|_| NewOwner::of_new(owner, session, Owner::default())).transpose()?;
         let options = CopyOptions { force: self.force, owner };
-        tree::copy(session, &path, source.as_mut(), options, self.json, out)
+        tree::copy(session, &path, &mut source, options, self.json, out)
     }
 
     fn put_file(&self, session: &Session<'_>, out: &mut dyn Write) -> Result<Outcome> {

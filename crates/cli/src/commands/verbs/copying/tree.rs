@@ -1,5 +1,6 @@
 //! A tree copied into a volume, with a progress bar and a word at the end.
 
+use crate::commands::warnings::warn;
 use crate::progress::Progress;
 use crate::report::{self, Outcome};
 use crate::session::Session;
@@ -45,7 +46,8 @@ pub(crate) fn copy(
     let mut show = |entries, bytes| bar.show(entries, bytes, None);
     let copied = copy::copy(&session.fs, Path::new(path), source, options, &mut show);
     drop(bar);
-    let CopySummary { entries, bytes, .. } = copied?;
+    let CopySummary { entries, bytes, warnings, .. } = copied?;
+    warn(&warnings, false);
     let path = text::Name::new(path.as_bytes());
     if json {
         report::json_line(out, &Line { path, entries, bytes })?;

@@ -12,8 +12,8 @@ use undercroft_source::{
 };
 use undercroft_xfs::mkfs::is_property;
 
-/// A source without some paths.
-pub(super) struct WithoutImage {
+/// A source without the files that hold an image, where those are in it.
+pub struct WithoutImage {
     source: Box<dyn Source>,
     /// Relative to the root of the source.
     hidden: Vec<Vec<u8>>,
@@ -23,7 +23,7 @@ pub(super) struct WithoutImage {
 
 impl WithoutImage {
     /// Hides those of `files` that lie inside the directory that `spec` names.
-    pub(super) fn new(
+    pub fn new(
         Opened { source, image }: Opened,
         spec: &SourceSpec,
         files: impl IntoIterator<Item = PathBuf>,
