@@ -151,7 +151,7 @@ fn an_image_does_not_go_into_itself() {
     let directory = Path::new(&sample.image).parent().unwrap();
     fs::write(directory.join("beside"), "text").unwrap();
     let name = Path::new(&sample.image).file_name().unwrap().to_str().unwrap().to_owned();
-    let inside = |path: &str| format!("{}/.", path);
+    let inside = |path: &str| format!("{path}/.");
     succeeds(["put", "-r", &sample.image, &inside(directory.to_str().unwrap()), "/copied"]);
     let list = succeeds(["ls", &sample.image, "/copied"]);
     assert!(list.contains("beside") && !list.lines().any(|line| line == name), "{list}");

@@ -89,6 +89,7 @@ fn check(scan: &Scan<'_>, claims: &mut Claims, chunk: &Chunk, index: u32, bytes:
     times(checker, &subject);
     old_links(checker, &subject);
     flags(checker, &subject, file_type);
+    realtime(checker, &subject);
     content(scan, claims, &subject, file_type, verdict.is_ok());
 }
 
@@ -171,6 +172,16 @@ fn flags(checker: &Checker, subject: &Subject<'_>, file_type: FileType) {
         } else if superblock.rt_blocks == 0 {
             checker.error("inode", location, "realtime flag, but there is no realtime device");
         }
+    }
+}
+
+/// Without a realtime device there is nothing in its bitmap and its summary.
+fn realtime(checker: &Checker, subject: &Subject<'_>) {
+    let superblock = checker.volume.superblock();
+    let is_own =
+        [superblock.rt_bitmap_inode, superblock.rt_summary_inode].contains(&subject.number);
+    if is_own && superblock.rt_blocks == 0 {
+        checker.expect("inode", subject.location(), "size", subject.core.size, 0);
     }
 }
 

@@ -406,7 +406,7 @@ pub(crate) const REMOTE: &[Field] = &[
 pub(crate) const OLD_AGF: &[Field] = AGF.split_at(16).0;
 pub(crate) const OLD_AGI: &[Field] = AGI.split_at(11).0;
 pub(crate) const OLD_SHORT_TREE: &[Field] = SHORT_TREE.split_at(5).0;
-pub(crate) const OLD_INODE: &[Field] = INODE.split_at(32).0;
+pub(crate) const OLD_INODE: &[Field] = INODE.split_at(27).0;
 
 pub(crate) const OLD_DIR_BLOCK: &[Field] = &[
     field("magic", 0, 4),
