@@ -10,15 +10,17 @@ use undercroft_xfs_format::{
 
 /// An entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub struct Entry {
     /// Number of the inode; of a removed entry the lower 32 bits may be all that is left.
-    pub(crate) inode: InodeNumber,
-    pub(crate) name: Vec<u8>,
-    pub(crate) kind: EntryType,
+    pub inode: InodeNumber,
+    /// The name.
+    pub name: Vec<u8>,
+    /// What the entry says of the kind.
+    pub kind: EntryType,
     /// It was removed.
-    pub(crate) is_removed: bool,
+    pub is_removed: bool,
     /// Only the lower half of the number is there.
-    pub(crate) is_half: bool,
+    pub is_half: bool,
 }
 
 impl Entry {
@@ -42,10 +44,11 @@ pub(crate) struct OldEntry {
 
 /// What a block of a directory says.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Entries {
+pub struct Entries {
     /// The directory's parent.
-    pub(crate) parent: Option<InodeNumber>,
-    pub(crate) entries: Vec<Entry>,
+    pub parent: Option<InodeNumber>,
+    /// The entries, those that were removed among them.
+    pub entries: Vec<Entry>,
 }
 
 /// A directory inside its inode.

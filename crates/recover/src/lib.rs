@@ -61,6 +61,7 @@ mod salvage;
 mod timeline;
 
 mod contents;
+pub mod pieces;
 
 pub use contents::{Contents, Part, Piece};
 pub use disk::Disk;

@@ -14,13 +14,13 @@ use crate::trees::is_tree_block;
 
 /// A map of a file's blocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Map {
+pub struct Map {
     /// Extents in ascending order, none over another.
-    pub(crate) extents: Vec<Extent>,
+    pub extents: Vec<Extent>,
     /// Ranges of the file of which the tree's blocks are gone.
-    pub(crate) missing: Vec<Range<u64>>,
+    pub missing: Vec<Range<u64>>,
     /// Blocks of the tree.
-    pub(crate) tree: Vec<FsBlock>,
+    pub tree: Vec<FsBlock>,
 }
 
 impl Map {

@@ -9,12 +9,13 @@ use undercroft_xfs_format::{
 
 /// A name in a directory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Name {
+pub struct Name {
     /// The directory.
-    pub(crate) parent: InodeNumber,
+    pub parent: InodeNumber,
     /// Its generation, where the name says it.
-    pub(crate) generation: Option<u32>,
-    pub(crate) name: Vec<u8>,
+    pub generation: Option<u32>,
+    /// The name there.
+    pub name: Vec<u8>,
 }
 
 /// The name that an attribute says.

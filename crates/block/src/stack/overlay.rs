@@ -77,6 +77,12 @@ impl Overlay {
         Self { legs, name, capacity, limits, changed: Arc::default() }
     }
 
+    /// The sectors that were written, in ascending order, as ranges that do not touch.
+    #[must_use]
+    pub fn changed(&self) -> Vec<Range<u64>> {
+        self.changed.read().written.iter().map(|(start, end)| *start..*end).collect()
+    }
+
     /// Where `sector` is.
     fn place(&self, sector: Sector) -> LegPosition {
         let (end, is_changed) = self.changed.read().run(sector.0);
@@ -193,8 +199,7 @@ mod tests {
             write_all_at(&overlay, Sector(start), &vec![2; sectors * 512]).unwrap();
         }
         flush(&overlay).unwrap();
-        let written = overlay.changed.read().written.clone();
-        assert_eq!(written, BTreeMap::from([(8, 12), (29, 35), (63, 64)]));
+        assert_eq!(overlay.changed(), [8..12, 29..35, 63..64]);
         let mut bytes = [0; 64 * 512];
         read_exact_at(&overlay, Sector(0), &mut bytes).unwrap();
         for (sector, bytes) in bytes.chunks(512).enumerate() {

@@ -62,7 +62,7 @@ pub struct Traces {
     pub(super) dir_log: Option<u8>,
     pub(super) starts: Vec<Vote>,
     pub(super) journals: Vec<Vote>,
-    pub(super) superblocks: Vec<(u64, Superblock)>,
+    pub(crate) superblocks: Vec<(u64, Superblock)>,
     /// Headers of groups: sector, group.
     pub(super) group_headers: Vec<(u64, u64)>,
     pub(crate) inodes: Vec<InodeRun>,

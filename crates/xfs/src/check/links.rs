@@ -102,7 +102,7 @@ fn inode(
     if stray != 0 || untyped {
         let parent = slot.parent.load(Relaxed);
         let what = format!("an entry (of directory {parent}?) does not say that it is a {kind:?}");
-        checker.error("directory", location, what);
+        checker.error("names", location, what);
     }
     let parent = slot.parent.load(Relaxed);
     let above = table.get(checker.geometry(), InodeNumber(parent)).filter(|_| parent != 0);
@@ -145,11 +145,11 @@ impl Reach<'_> {
         let location = Location::Inode(directory);
         if dot_dot != expected && expected != 0 && self.checker.is_complete() {
             let what = format!("the entry \"..\" leads to {dot_dot}, the parent is {expected}");
-            self.checker.error("directory", location, what);
+            self.checker.error("names", location, what);
         }
         let unlinked = slot.nlink.load(Relaxed) == 0 && self.checker.dirty();
         if !self.reaches_root(directory.0) && self.checker.is_complete() && !unlinked {
-            self.checker.error("directory", location, "cannot be reached from the root directory");
+            self.checker.error("names", location, "cannot be reached from the root directory");
         }
     }
 

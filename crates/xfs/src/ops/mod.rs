@@ -18,6 +18,7 @@ mod inherit;
 mod link;
 mod locks;
 mod make;
+pub mod mend;
 mod metadata;
 mod new_contents;
 mod parents;

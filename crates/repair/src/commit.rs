@@ -1,0 +1,86 @@
+//! The changes of a repair brought to the device: all of them, or none.
+
+use std::ops::Range;
+
+use undercroft_block::Sector;
+use undercroft_xfs::format::{BufferKind, Geometry, Header, Superblock};
+use undercroft_xfs::recovery::{BlockImage, images_size, install};
+use undercroft_xfs::units::{AgBlock, AgNumber};
+
+use crate::error::RepairError;
+use crate::scratch::Scratch;
+
+/// The sectors of the journal.
+pub(crate) fn journal(geometry: &Geometry) -> Range<u64> {
+    let start = geometry.sector(geometry.log_start).0;
+    start..start + (u64::from(geometry.log_blocks) << (geometry.block_log - 9))
+}
+
+/// The blocks that are to change, each whole.
+pub(crate) fn images(
+    scratch: &Scratch,
+    geometry: &Geometry,
+) -> Result<Vec<BlockImage>, RepairError> {
+    let sectors = scratch.differences(&journal(geometry))?;
+    let mut images: Vec<BlockImage> = Vec::new();
+    let mut done = 0;
+    for sector in sectors {
+        if sector < done {
+            continue;
+        }
+        let image = image(scratch, geometry, sector)?;
+        done = image.sector.0 + (image.bytes.len() / 512) as u64;
+        images.push(image);
+    }
+    Ok(images)
+}
+
+/// The block, or the header of a group, that a sector is of.
+fn image(scratch: &Scratch, geometry: &Geometry, sector: u64) -> Result<BlockImage, RepairError> {
+    const HEADERS: [BufferKind; 4] =
+        [BufferKind::Superblock, BufferKind::Agf, BufferKind::Agi, BufferKind::Agfl];
+    let per_block = u64::from(geometry.sectors_per_block());
+    let group = u64::from(geometry.ag_blocks) * per_block;
+    let (ag, offset) = (sector / group, sector % group);
+    let per_sector = geometry.sector_size() as u64 / 512;
+    let header = (offset / per_sector) as usize;
+    if header < HEADERS.len() && ag < geometry.ag_count.into() {
+        let sector = Sector(ag * group + header as u64 * per_sector);
+        let bytes = scratch.read(sector, geometry.sector_size())?;
+        let kind = HEADERS[header];
+        let is_own = Header::of(kind).is_some_and(|header| header.has_magic(&bytes));
+        return Ok(BlockImage { sector, kind: is_own.then_some(kind), bytes });
+    }
+    let block = offset / per_block;
+    let start = geometry.ag_sector(AgNumber(ag as u32), AgBlock(block as u32));
+    let bytes = scratch.read(start, geometry.block_size())?;
+    Ok(BlockImage { sector: start, kind: kind(geometry, start, &bytes), bytes })
+}
+
+/// What a block says that it is, if all of it is this block.
+fn kind(geometry: &Geometry, sector: Sector, bytes: &[u8]) -> Option<BufferKind> {
+    if bytes.starts_with(b"IN") {
+        return Some(BufferKind::InodeCluster);
+    }
+    let kind = BufferKind::of_block(bytes)?;
+    let header = Header::of(kind)?;
+    let is_whole = header.verify(bytes, sector, &geometry.meta_uuid, geometry.block_size()).is_ok();
+    is_whole.then_some(kind)
+}
+
+/// Bytes of the journal, and whether the changes fit it.
+pub(crate) fn fits(superblock: &Superblock, images: &[BlockImage]) -> (usize, bool) {
+    let geometry = superblock.geometry();
+    let journal = journal(&geometry);
+    let bytes = images_size(superblock, images);
+    (bytes, (bytes as u64) < (journal.end - journal.start) * 512 / 4 * 3)
+}
+
+/// Brings the changes to the device through its journal.
+pub(crate) fn commit(
+    scratch: &Scratch,
+    superblock: &Superblock,
+    images: &[BlockImage],
+) -> Result<(), RepairError> {
+    Ok(install(scratch.below(), superblock, images)?)
+}

@@ -1,0 +1,76 @@
+//! The blocks of a group that nobody claims.
+
+use undercroft_xfs::format::{AllocRecord, RmapRecord};
+use undercroft_xfs::units::AgBlock;
+
+/// Free extents of a group, ascending.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Free {
+    extents: Vec<(u32, u32)>,
+}
+
+impl Free {
+    /// What is left of a group of so many blocks.
+    pub(crate) fn of(length: u32, claims: &[RmapRecord]) -> Self {
+        let mut used: Vec<(u32, u32)> =
+            claims.iter().map(|record| (record.start.0, record.start.0 + record.len)).collect();
+        used.sort_unstable();
+        let (mut extents, mut at) = (Vec::new(), 0);
+        for (start, end) in used {
+            if start > at {
+                extents.push((at, start - at));
+            }
+            at = at.max(end);
+        }
+        if at < length {
+            extents.push((at, length - at));
+        }
+        Self { extents }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.extents.len()
+    }
+
+    pub(crate) fn blocks(&self) -> u64 {
+        self.extents.iter().map(|(_, len)| u64::from(*len)).sum()
+    }
+
+    /// Takes blocks: of the first extent that has all of them, else of several. `None` if there are not so
+    /// many.
+    pub(crate) fn take(&mut self, count: u32) -> Option<Vec<AgBlock>> {
+        if self.blocks() < count.into() {
+            return None;
+        }
+        let mut taken = Vec::with_capacity(count as usize);
+        let whole = self.extents.iter().position(|(_, len)| *len >= count);
+        let mut place = whole.unwrap_or(0);
+        while taken.len() < count as usize {
+            let (start, len) = &mut self.extents[place];
+            let part = (count - taken.len() as u32).min(*len);
+            taken.extend((*start..*start + part).map(AgBlock));
+            (*start, *len) = (*start + part, *len - part);
+            place += usize::from(*len == 0);
+        }
+        self.extents.retain(|(_, len)| *len > 0);
+        Some(taken)
+    }
+
+    pub(crate) fn records(&self) -> impl Iterator<Item = AllocRecord> + '_ {
+        self.extents.iter().map(|(start, len)| AllocRecord { start: AgBlock(*start), len: *len })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_taken_together_if_that_can_be() {
+        let mut free = Free { extents: vec![(5, 2), (10, 4), (20, 3)] };
+        assert_eq!(free.take(3).unwrap(), [10, 11, 12].map(AgBlock));
+        assert_eq!(free.take(5).unwrap(), [5, 6, 13, 20, 21].map(AgBlock));
+        assert!(free.take(2).is_none());
+        assert_eq!((free.len(), free.blocks()), (1, 1));
+    }
+}

@@ -1,0 +1,53 @@
+//! Damaged XFS volumes put right, in place, with their names, and never half.
+//!
+//! [`Plan::find`] checks a volume and works out in memory what makes it sound: the superblock from its
+//! copies, inodes field by field, maps from reverse mappings, trees and headers of groups from what inodes
+//! claim, directories from their blocks and from what their children say of themselves. What it ends with is
+//! checked like any volume; if a fault is left, there is no plan. [`Plan::commit`] brings all changes to the
+//! device as one transaction of its journal: a cut leaves the volume as it was, or as it is to be.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use undercroft_block::FileDevice;
+//! use undercroft_repair::Plan;
+//!
+//! let device = Arc::new(FileDevice::open("disk.img".as_ref(), false)?);
+//! let plan = Plan::find(device)?;
+//! for action in &plan.actions {
+//!     println!("{}: {}", action.place, action.what);
+//! }
+//! plan.commit()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![forbid(unsafe_code)]
+
+// Rooms by floors, from the ground up: each uses only those on floors before its own.
+mod action;
+mod error;
+
+mod faults;
+mod scratch;
+
+mod subject;
+
+mod owners;
+mod tree;
+
+mod chunks;
+mod free;
+mod inode;
+mod superblock;
+
+mod claims;
+mod commit;
+mod journal;
+
+mod group;
+mod names;
+
+mod apply;
+mod repair;
+
+pub use action::{Action, Place};
+pub use error::RepairError;
+pub use repair::Plan;

@@ -1,0 +1,271 @@
+//! A repair from its beginning to its end: find, plan, write.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
+use undercroft_block::BlockDevice;
+use undercroft_xfs::format::Superblock;
+use undercroft_xfs::recovery::BlockImage;
+use undercroft_xfs::units::{AgNumber, InodeNumber};
+
+use crate::action::{Action, Place};
+use crate::apply::Writer;
+use crate::chunks::Chunks;
+use crate::claims::{Claims, Taken};
+use crate::error::RepairError;
+use crate::faults::{Faults, Parts};
+use crate::inode::map::Evidence;
+use crate::inode::{Inode, Known};
+use crate::names::{self, Work};
+use crate::owners::Owners;
+use crate::scratch::Scratch;
+use crate::subject::Subject;
+use crate::{apply, commit, group, journal, superblock};
+
+/// Rounds of a repair: each begins with the faults that the one before left.
+const MOST_ROUNDS: usize = 8;
+
+/// Rounds in which claims are compared until no two are left on one block.
+const MOST_CONTESTS: usize = 16;
+
+/// What a repair will do. Nothing was changed yet.
+pub struct Plan {
+    /// What a check found at first, one line each.
+    pub faults: Vec<String>,
+    /// What is done about it, in the order of its doing.
+    pub actions: Vec<Action>,
+    scratch: Scratch,
+    superblock: Superblock,
+    images: Vec<BlockImage>,
+}
+
+impl Plan {
+    /// Finds out how the volume that starts with the device can be made sound. The device is only read;
+    /// all changes are made in memory, and checked there.
+    ///
+    /// # Errors
+    /// The device failed; there is nothing to repair with; the volume has what cannot be repaired here; or
+    /// what would be left is still not sound.
+    pub fn find(device: Arc<dyn BlockDevice>) -> Result<Self, RepairError> {
+        let mut actions = Vec::new();
+        let scratch = Scratch::new(device);
+        let superblock = superblock::mend(&scratch, &mut actions)?;
+        let scratch = journal::settle(scratch, &superblock, &mut actions)?;
+        let mut subject = Subject::new(scratch, superblock, actions)?;
+        let mut owners = Owners::default();
+        let mut faults = Faults::find(&subject.scratch)?;
+        let texts = faults.findings.iter().map(ToString::to_string).collect();
+        let mut rounds = 0;
+        while !faults.is_empty() {
+            if rounds == MOST_ROUNDS {
+                let first = faults.findings.first().map_or_else(String::new, ToString::to_string);
+                return Err(RepairError::NotSound { count: faults.findings.len(), first });
+            }
+            round(&mut subject, &faults, &mut owners)?;
+            faults = Faults::find(&subject.scratch)?;
+            rounds += 1;
+        }
+        let images = commit::images(&subject.scratch, &subject.geometry)?;
+        let Subject { scratch, superblock, actions, .. } = subject;
+        Ok(Self { faults: texts, actions, scratch, superblock, images })
+    }
+
+    /// Whether the volume is sound as it is.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.images.is_empty()
+    }
+
+    /// Blocks that are to change.
+    #[must_use]
+    pub fn blocks(&self) -> usize {
+        self.images.len()
+    }
+
+    /// The volume as the repair leaves it, to look at.
+    #[must_use]
+    pub fn repaired(&self) -> Arc<dyn BlockDevice> {
+        self.scratch.device()
+    }
+
+    /// Whether the changes fit the journal of the volume, so that a cut leaves all of them or none.
+    #[must_use]
+    pub fn fits_journal(&self) -> bool {
+        commit::fits(&self.superblock, &self.images).1
+    }
+
+    /// Changes the device: all that is to change, or nothing, wherever it is cut.
+    ///
+    /// # Errors
+    /// The changes do not fit the journal; the device is open for change, or failed.
+    pub fn commit(&self) -> Result<(), RepairError> {
+        if self.images.is_empty() {
+            return Ok(());
+        }
+        let (bytes, fits) = commit::fits(&self.superblock, &self.images);
+        if !fits {
+            return Err(RepairError::NeedsUndo { bytes });
+        }
+        commit::commit(&self.scratch, &self.superblock, &self.images)
+    }
+}
+
+/// One round: structures first, then names.
+fn round(
+    subject: &mut Subject,
+    faults: &Faults,
+    owners: &mut Owners,
+) -> Result<(), RepairError> {
+    // Before trees are made anew: what they said is evidence.
+    for ag in &faults.groups {
+        let _ = owners.of_group(subject, *ag);
+    }
+    if faults.journal {
+        apply::renew_journal(subject)?;
+    }
+    let mut chunks = Chunks::read(subject, faults, owners)?;
+    let mut structure = Structure::default();
+    structure.read(subject, faults, owners, &mut chunks)?;
+    structure.contest(subject, faults, owners, &mut chunks)?;
+    let mut groups = faults.groups.clone();
+    groups.append(&mut structure.groups);
+    let refills = Writer::new(subject, &chunks, &mut groups).write(&mut structure)?;
+    for ag in groups {
+        let files = structure.claims.groups[ag.0 as usize].clone();
+        group::rebuild(subject, &chunks, ag, &files)?;
+    }
+    superblock::settle(&subject.scratch, &subject.superblock, faults, &mut subject.actions)?;
+    subject.reload()?;
+    let rooted = apply::rooted(subject);
+    names::mend(subject, &chunks, &Work { refills, rooted })?;
+    superblock::settle(&subject.scratch, &subject.superblock, &Faults::default(), &mut Vec::new())
+}
+
+/// The inodes of a volume and what they claim.
+#[derive(Default)]
+pub(crate) struct Structure {
+    pub(crate) claims: Claims,
+    /// Inodes that change.
+    pub(crate) inodes: BTreeMap<InodeNumber, Inode>,
+    /// Groups whose trees follow what changes.
+    pub(crate) groups: BTreeSet<AgNumber>,
+    /// Inodes that share blocks and do not say so.
+    pub(crate) shared: FxHashSet<InodeNumber>,
+}
+
+impl Structure {
+    /// Reads all inodes in use, and puts those with faults right.
+    fn read(
+        &mut self,
+        subject: &mut Subject,
+        faults: &Faults,
+        owners: &mut Owners,
+        chunks: &mut Chunks,
+    ) -> Result<(), RepairError> {
+        self.claims = Claims::new(subject.geometry.ag_count);
+        let mut damaged: BTreeMap<InodeNumber, Parts> = BTreeMap::new();
+        for number in chunks.numbers(&subject.geometry) {
+            let parts = faults.inodes.get(&number).copied();
+            let bytes = subject.read_inode(number)?;
+            let sound = Inode::sound(subject, number, &bytes).filter(|_| parts.is_none());
+            match sound {
+                Some(inode) => self.claim(subject, &inode),
+                None => {
+                    damaged.insert(number, parts.unwrap_or(Parts::CORE));
+                }
+            }
+        }
+        // Inodes that are free by their chunk, and not by what they say.
+        for number in faults.inodes.keys() {
+            let is_free = chunks.exists(&subject.geometry, *number) && !damaged.contains_key(number);
+            if is_free {
+                apply::free_inode(subject, *number, chunks, &mut damaged, &mut self.groups)?;
+            }
+        }
+        self.mend(subject, owners, chunks, &damaged, &Taken::new())
+    }
+
+    fn claim(&mut self, subject: &Subject, inode: &Inode) {
+        for (ag, record) in inode.claims(subject) {
+            self.claims.add(ag, record);
+        }
+    }
+
+    /// Puts inodes right. Those of which nothing is left are free from now on.
+    fn mend(
+        &mut self,
+        subject: &mut Subject,
+        owners: &mut Owners,
+        chunks: &mut Chunks,
+        damaged: &BTreeMap<InodeNumber, Parts>,
+        taken: &Taken,
+    ) -> Result<(), RepairError> {
+        let wanted: BTreeSet<InodeNumber> = damaged.keys().copied().collect();
+        let (maps, groups) = owners.maps(subject, &wanted);
+        for (number, parts) in damaged {
+            let bytes = subject.read_inode(*number)?;
+            let evidence = |is_attr| {
+                let extents = maps.get(&(*number, is_attr)).map_or(&[][..], |map| &map[..]);
+                Some(Evidence { extents, groups: &groups }).filter(|_| !groups.is_empty())
+            };
+            let known = Known {
+                parts: *parts,
+                kind: None,
+                data: evidence(false),
+                attr: evidence(true),
+                taken: taken.get(number).map_or(&[], |ranges| &ranges[..]),
+            };
+            if !apply::is_alive(&bytes, subject) {
+                self.lose(subject, *number, chunks)?;
+                continue;
+            }
+            let Some(inode) = Inode::mended(subject, *number, &bytes, known)? else {
+                self.lose(subject, *number, chunks)?;
+                continue;
+            };
+            self.claim(subject, &inode);
+            self.inodes.insert(*number, inode);
+        }
+        Ok(())
+    }
+
+    fn lose(
+        &mut self,
+        subject: &mut Subject,
+        number: InodeNumber,
+        chunks: &mut Chunks,
+    ) -> Result<(), RepairError> {
+        let what = "nothing of the inode is left: it is free from now on";
+        subject.note_loss(Place::Inode(number), what, "the inode");
+        chunks.set(&subject.geometry, number, false);
+        self.groups.insert(subject.geometry.split_inode(number).0);
+        apply::write_free(subject, number)
+    }
+
+    /// Until no two claims on one block are left.
+    fn contest(
+        &mut self,
+        subject: &mut Subject,
+        faults: &Faults,
+        owners: &mut Owners,
+        chunks: &mut Chunks,
+    ) -> Result<(), RepairError> {
+        let mut all = Taken::new();
+        for _ in 0..MOST_CONTESTS {
+            let taken = self.claims.contested(subject, chunks, owners, &mut self.shared)?;
+            if taken.is_empty() {
+                return Ok(());
+            }
+            let mut damaged = BTreeMap::new();
+            for (number, ranges) in taken {
+                all.entry(number).or_default().extend(ranges);
+                damaged.insert(number, faults.inodes.get(&number).copied().unwrap_or_default());
+            }
+            let numbers = damaged.keys().copied().collect();
+            self.groups.append(&mut self.claims.remove(&numbers));
+            self.mend(subject, owners, chunks, &damaged, &all)?;
+        }
+        Err(RepairError::NotSupported("claims on blocks contradict each other without end".into()))
+    }
+}

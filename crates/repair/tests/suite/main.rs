@@ -1,0 +1,6 @@
+//! Damaged volumes put right, with xfs_repair and the kernel as judges, and xfs_repair as the peer.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod damages;
+mod files;
+mod mutants;
