@@ -2,7 +2,7 @@
 
 use undercroft_xfs_format::units::{AgNumber, InodeNumber};
 use undercroft_xfs_format::{
-    BufferKind, ForkFormat, Geometry, InodeChunkRecord, RmapRecord, Superblock,
+    AllocRecord, BufferKind, ForkFormat, Geometry, InodeChunkRecord, RmapRecord, Superblock,
 };
 
 use crate::disk::Disk;
@@ -34,6 +34,14 @@ pub fn owners(
     visit: impl FnMut(RmapRecord),
 ) -> Result<(), RecoverError> {
     trees::owners(disk, ag, visit)
+}
+
+/// The free extents of a group, ascending.
+///
+/// # Errors
+/// A header of the group or the tree is damaged; the device failed.
+pub fn free(disk: &Disk, ag: AgNumber) -> Result<Vec<AllocRecord>, RecoverError> {
+    Ok(trees::group_space(disk, ag)?.free)
 }
 
 /// The map that the bytes of a fork say, of a format and with so many extents; `None` if they say none.

@@ -63,11 +63,7 @@ impl<'s> Writer<'s> {
         Ok(refills)
     }
 
-    fn inode(
-        &mut self,
-        structure: &mut Structure,
-        inode: &mut Inode,
-    ) -> Result<(), RepairError> {
+    fn inode(&mut self, structure: &mut Structure, inode: &mut Inode) -> Result<(), RepairError> {
         let number = inode.number;
         let old = self.subject.read_inode(number)?;
         let before = Inode::sound(self.subject, number, &old).map(|it| it.claims(self.subject));
@@ -224,7 +220,9 @@ pub(crate) fn is_alive(inode: &[u8], subject: &Subject) -> bool {
     let has_kind = undercroft_xfs::format::FileType::from_mode(mode).is_some();
     let blocks = bytes::be64(inode, 64);
     let has_blocks = blocks > 0 && blocks <= subject.geometry.blocks;
-    (has_kind && links > 0) || (links > 0 && links < 1 << 20 && has_blocks) || (has_kind && has_blocks)
+    (has_kind && links > 0)
+        || (links > 0 && links < 1 << 20 && has_blocks)
+        || (has_kind && has_blocks)
 }
 
 fn is_sound_free(inode: &[u8], number: InodeNumber, subject: &Subject) -> bool {
@@ -250,11 +248,8 @@ pub(crate) fn write_free(subject: &Subject, number: InodeNumber) -> Result<(), R
 /// Files that the superblock leads to.
 pub(crate) fn rooted(subject: &Subject) -> Vec<InodeNumber> {
     let superblock = &subject.superblock;
-    let quota = [
-        superblock.user_quota_inode,
-        superblock.group_quota_inode,
-        superblock.project_quota_inode,
-    ];
+    let quota =
+        [superblock.user_quota_inode, superblock.group_quota_inode, superblock.project_quota_inode];
     let quota = quota.into_iter().filter(|it| it.0 != 0 && subject.geometry.valid_inode(*it));
     [superblock.rt_bitmap_inode, superblock.rt_summary_inode].into_iter().chain(quota).collect()
 }

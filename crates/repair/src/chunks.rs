@@ -51,9 +51,8 @@ impl Chunks {
 
     /// Whether a number is that of an inode in use.
     pub(crate) fn in_use(&self, geometry: &Geometry, number: InodeNumber) -> bool {
-        self.record(geometry, number).is_some_and(|(record, index)| {
-            record.existing() & !record.free & 1 << index != 0
-        })
+        self.record(geometry, number)
+            .is_some_and(|(record, index)| record.existing() & !record.free & 1 << index != 0)
     }
 
     /// Whether there is a place for an inode.
@@ -192,6 +191,7 @@ fn joined(
     let mut chunks: BTreeMap<AgInode, InodeChunkRecord> = BTreeMap::new();
     for record in told {
         let seen = found.get(&AgInode(record.start.0 & !(INODES - 1))).map(|(seen, _)| *seen);
+        let record = seen.map_or(record, |seen| without_false_holes(record, seen, &found));
         let is_backed = seen.is_some_and(|seen| seen & record.existing() != 0);
         let last = AgInode(record.start.0.saturating_add(INODES - 1));
         let is_valid = record.start.0.is_multiple_of(INODES)
@@ -215,13 +215,22 @@ fn joined(
     records
 }
 
+/// A chunk in whose holes there are no inodes.
+fn without_false_holes(record: InodeChunkRecord, seen: u64, found: &Found) -> InodeChunkRecord {
+    let mut record = record;
+    let used = found.get(&record.start).map_or(0, |(_, used)| *used);
+    for hole in 0..16 {
+        let mask = 0xf << (4 * hole);
+        if record.holemask & 1 << hole != 0 && seen & mask != 0 {
+            record.holemask &= !(1 << hole);
+            record.free = record.free & !mask | !used & mask;
+        }
+    }
+    record
+}
+
 /// A chunk by its inodes: parts that may be missing, and have none, are.
-fn of_found(
-    subject: &Subject,
-    start: AgInode,
-    seen: u64,
-    used: u64,
-) -> InodeChunkRecord {
+fn of_found(subject: &Subject, start: AgInode, seen: u64, used: u64) -> InodeChunkRecord {
     let geometry = &subject.geometry;
     let mut holemask = 0_u16;
     if geometry.features.sparse_inodes() {

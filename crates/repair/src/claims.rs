@@ -136,9 +136,8 @@ fn is_shared(
     }
     let says = |number: &InodeNumber| {
         let bytes = subject.read_inode(*number).unwrap_or_default();
-        let flags2 = bytes.get(120..128).map_or(0, |_| {
-            undercroft_xfs::format::bytes::be64(&bytes, 120)
-        });
+        let flags2 =
+            bytes.get(120..128).map_or(0, |_| undercroft_xfs::format::bytes::be64(&bytes, 120));
         flags2 & 2 != 0
     };
     let confirmed = pair.map(|record| owners.confirms(subject, ag, record));

@@ -1,8 +1,9 @@
 //! The changes of a repair brought to the device: all of them, or none.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use undercroft_block::Sector;
+use undercroft_block::{BlockDevice, Sector};
 use undercroft_xfs::format::{BufferKind, Geometry, Header, Superblock};
 use undercroft_xfs::recovery::{BlockImage, images_size, install};
 use undercroft_xfs::units::{AgBlock, AgNumber};
@@ -78,9 +79,21 @@ pub(crate) fn fits(superblock: &Superblock, images: &[BlockImage]) -> (usize, bo
 
 /// Brings the changes to the device through its journal.
 pub(crate) fn commit(
-    scratch: &Scratch,
+    device: &Arc<dyn BlockDevice>,
     superblock: &Superblock,
     images: &[BlockImage],
 ) -> Result<(), RepairError> {
-    Ok(install(scratch.below(), superblock, images)?)
+    Ok(install(device, superblock, images)?)
+}
+
+/// Sectors that ascend as ranges.
+pub(crate) fn ranges(sectors: &[u64]) -> Vec<Range<u64>> {
+    let mut ranges: Vec<Range<u64>> = Vec::new();
+    for sector in sectors {
+        match ranges.last_mut().filter(|last| last.end == *sector) {
+            Some(last) => last.end += 1,
+            None => ranges.push(*sector..*sector + 1),
+        }
+    }
+    ranges
 }

@@ -24,6 +24,8 @@ bitflags! {
         const ATTRIBUTES = 4;
         /// Blocks of its map.
         const MAP = 8;
+        /// Where its blocks are: what says whose they are says otherwise.
+        const DOUBTED = 16;
     }
 }
 
@@ -59,7 +61,9 @@ impl Faults {
     }
 
     fn add(&mut self, finding: Finding) {
-        if finding.severity != Severity::Error {
+        // Attributes that a crash left half-written are no contradiction, and xfs_repair takes them away.
+        let is_half_attribute = finding.structure == "attributes";
+        if finding.severity != Severity::Error && !is_half_attribute {
             return;
         }
         match (finding.location, finding.structure) {

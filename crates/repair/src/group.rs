@@ -80,11 +80,8 @@ impl Builder<'_> {
         let group = &chunks.groups[self.ag.0 as usize];
         let with_free = group.values().filter(|record| record.freecount > 0).count();
         let inobt = self.plan(TreeKind::Inobt).blocks(group.len(), 0);
-        let finobt = if features.finobt() {
-            self.plan(TreeKind::Finobt).blocks(with_free, 0)
-        } else {
-            0
-        };
+        let finobt =
+            if features.finobt() { self.plan(TreeKind::Finobt).blocks(with_free, 0) } else { 0 };
         let refcountbt =
             if features.reflink() { self.plan(TreeKind::Refcountbt).blocks(shared, 0) } else { 0 };
         let owners = canonical(claims.to_vec()).len();
@@ -289,7 +286,8 @@ impl Room {
         let group = [&self.bnobt, &self.cntbt, &self.rmapbt, &self.free_list];
         let inodes = [&self.inobt, &self.finobt];
         let of = |blocks: &[&Vec<AgBlock>], owner: RmapOwner| {
-            let blocks: Vec<AgBlock> = blocks.iter().flat_map(|list| list.iter().copied()).collect();
+            let blocks: Vec<AgBlock> =
+                blocks.iter().flat_map(|list| list.iter().copied()).collect();
             blocks.into_iter().map(move |start| RmapRecord {
                 start,
                 len: 1,
@@ -343,9 +341,9 @@ fn reference_counts(geometry: &Geometry, files: &[RmapRecord]) -> Vec<RefcountRe
     let (mut counts, mut at, mut count): (Vec<RefcountRecord>, u32, i64) = (Vec::new(), 0, 0);
     for (place, change) in ends {
         if place > at && count >= 2 {
-            let follows = counts.last_mut().filter(|last| {
-                last.start.0 + last.len == at && i64::from(last.refcount) == count
-            });
+            let follows = counts
+                .last_mut()
+                .filter(|last| last.start.0 + last.len == at && i64::from(last.refcount) == count);
             match follows {
                 Some(last) => last.len += place - at,
                 None => counts.push(RefcountRecord {

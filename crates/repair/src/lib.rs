@@ -16,7 +16,7 @@
 //! for action in &plan.actions {
 //!     println!("{}: {}", action.place, action.what);
 //! }
-//! plan.commit()?;
+//! plan.commit(None)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 #![forbid(unsafe_code)]
@@ -41,6 +41,7 @@ mod superblock;
 mod claims;
 mod commit;
 mod journal;
+mod undo;
 
 mod group;
 mod names;
@@ -51,3 +52,4 @@ mod repair;
 pub use action::{Action, Place};
 pub use error::RepairError;
 pub use repair::Plan;
+pub use undo::{UndoFile, UndoState};

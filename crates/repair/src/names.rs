@@ -27,11 +27,7 @@ pub(crate) struct Work {
 }
 
 /// Makes all names agree, on a volume whose groups are sound.
-pub(crate) fn mend(
-    subject: &mut Subject,
-    chunks: &Chunks,
-    work: &Work,
-) -> Result<(), RepairError> {
+pub(crate) fn mend(subject: &mut Subject, chunks: &Chunks, work: &Work) -> Result<(), RepairError> {
     let volume = Arc::new(Volume::open_live(subject.device(), &LiveOptions::default())?);
     let mut actions: Vec<Action> = Vec::new();
     let done = steps(subject, &volume, chunks, work, &mut actions);

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use undercroft_recover::pieces;
-use undercroft_xfs::format::{Extent, RmapFlags, RmapRecord};
+use undercroft_xfs::format::{AllocRecord, Extent, RmapFlags, RmapRecord};
 use undercroft_xfs::units::{AgNumber, FileBlock, FsBlock, InodeNumber};
 
 use crate::subject::Subject;
@@ -16,6 +16,7 @@ const LONGEST: u32 = (1 << 21) - 1;
 #[derive(Debug, Default)]
 pub(crate) struct Owners {
     groups: BTreeMap<AgNumber, Option<Vec<RmapRecord>>>,
+    free: BTreeMap<AgNumber, Option<Vec<AllocRecord>>>,
 }
 
 impl Owners {
@@ -29,11 +30,18 @@ impl Owners {
             let end = subject.geometry.ag_length(ag);
             let whole = pieces::owners(&subject.disk, ag, |record| records.push(record));
             let is_sound = |record: &RmapRecord| {
-                record.validate().is_ok() && u64::from(record.start.0) + u64::from(record.len) <= end.into()
+                record.validate().is_ok()
+                    && u64::from(record.start.0) + u64::from(record.len) <= end.into()
             };
             (whole.is_ok() && records.iter().all(is_sound)).then_some(records)
         };
         self.groups.entry(ag).or_insert_with(read).as_deref()
+    }
+
+    /// Reads what a group said, before that is made anew.
+    pub(crate) fn remember(&mut self, subject: &Subject, ag: AgNumber) {
+        let _ = self.of_group(subject, ag);
+        let _ = self.free_of(subject, ag);
     }
 
     /// The maps of files, by the groups whose trees are sound; and those groups.
@@ -74,6 +82,34 @@ impl Owners {
             map.sort_unstable_by_key(|extent| extent.offset);
         }
         (maps, known)
+    }
+
+    /// Whether a claim cannot be right: reverse mappings do not have it, and blocks of it are another's, or
+    /// free.
+    pub(crate) fn doubts(&mut self, subject: &Subject, ag: AgNumber, claim: &RmapRecord) -> bool {
+        if self.confirms(subject, ag, claim) != Some(false) {
+            return false;
+        }
+        let overlaps =
+            |start: u32, len: u32| start < claim.start.0 + claim.len && start + len > claim.start.0;
+        let is_anothers =
+            self.of_group(subject, ag).is_some_and(|records| {
+                let behind = records.partition_point(|it| it.start.0 < claim.start.0 + claim.len);
+                records[..behind].iter().rev().take(4096).any(|record| {
+                    overlaps(record.start.0, record.len) && record.owner != claim.owner
+                })
+            });
+        is_anothers
+            || self.free_of(subject, ag).is_some_and(|free| {
+                let behind = free.partition_point(|it| it.start.0 < claim.start.0 + claim.len);
+                free[..behind].last().is_some_and(|last| overlaps(last.start.0, last.len))
+            })
+    }
+
+    /// The free extents of a group, as they were.
+    fn free_of(&mut self, subject: &Subject, ag: AgNumber) -> Option<&[AllocRecord]> {
+        let read = || pieces::free(&subject.disk, ag).ok();
+        self.free.entry(ag).or_insert_with(read).as_deref()
     }
 
     /// Whether a group's tree says that an inode has blocks of a range; `None` if it says nothing.

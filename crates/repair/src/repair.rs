@@ -1,10 +1,12 @@
 //! A repair from its beginning to its end: find, plan, write.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
-use undercroft_block::BlockDevice;
+use undercroft_block::stack::Overlay;
+use undercroft_block::{BlockDevice, Reserved, Sector, flush, write_all_at};
 use undercroft_xfs::format::Superblock;
 use undercroft_xfs::recovery::BlockImage;
 use undercroft_xfs::units::{AgNumber, InodeNumber};
@@ -21,7 +23,7 @@ use crate::names::{self, Work};
 use crate::owners::Owners;
 use crate::scratch::Scratch;
 use crate::subject::Subject;
-use crate::{apply, commit, group, journal, superblock};
+use crate::{apply, commit, group, journal, superblock, undo};
 
 /// Rounds of a repair: each begins with the faults that the one before left.
 const MOST_ROUNDS: usize = 8;
@@ -95,31 +97,64 @@ impl Plan {
         commit::fits(&self.superblock, &self.images).1
     }
 
-    /// Changes the device: all that is to change, or nothing, wherever it is cut.
+    /// Changes the device: all that is to change, or nothing, wherever it is cut. What sectors held before is
+    /// kept in the file `undo`, if that is given, for [`UndoFile::take_back`](crate::UndoFile::take_back). With it
+    /// changes need not fit the journal: a repair that is cut can be taken back by it.
     ///
     /// # Errors
-    /// The changes do not fit the journal; the device is open for change, or failed.
-    pub fn commit(&self) -> Result<(), RepairError> {
+    /// The changes do not fit the journal, and there is no undo file; one of its name exists; the device is open
+    /// for change, or failed.
+    pub fn commit(&self, undo: Option<&Path>) -> Result<(), RepairError> {
         if self.images.is_empty() {
             return Ok(());
         }
         let (bytes, fits) = commit::fits(&self.superblock, &self.images);
-        if !fits {
-            return Err(RepairError::NeedsUndo { bytes });
+        let below = self.scratch.below();
+        let Some(undo) = undo else {
+            if !fits {
+                return Err(RepairError::NeedsUndo { bytes });
+            }
+            return commit::commit(below, &self.superblock, &self.images);
+        };
+        let ranges = if fits {
+            // What a trial in memory writes is what will be written.
+            let trial = Arc::new(Overlay::new(Arc::clone(below)));
+            let device: Arc<dyn BlockDevice> = Arc::clone(&trial) as Arc<dyn BlockDevice>;
+            commit::commit(&device, &self.superblock, &self.images)?;
+            trial.changed()
+        } else {
+            commit::ranges(&self.scratch.differences(&(0..0))?)
+        };
+        undo::keep(below, &ranges, undo)?;
+        if fits {
+            commit::commit(below, &self.superblock, &self.images)?;
+        } else {
+            self.write_to(below)?;
         }
-        commit::commit(&self.scratch, &self.superblock, &self.images)
+        undo::finish(undo)
+    }
+
+    /// Makes a copy of the device the repaired volume: writes what differs, in no order that a cut would
+    /// leave sound.
+    ///
+    /// # Errors
+    /// A device failed.
+    pub fn write_to(&self, copy: &Arc<dyn BlockDevice>) -> Result<(), RepairError> {
+        let device = &Reserved::new(Arc::clone(copy)).map_err(undercroft_xfs::Error::from)?;
+        for range in commit::ranges(&self.scratch.differences(&(0..0))?) {
+            let len = (range.end - range.start) as usize * 512;
+            let bytes = self.scratch.read(Sector(range.start), len)?;
+            write_all_at(device.as_ref(), Sector(range.start), &bytes)?;
+        }
+        Ok(flush(device.as_ref())?)
     }
 }
 
 /// One round: structures first, then names.
-fn round(
-    subject: &mut Subject,
-    faults: &Faults,
-    owners: &mut Owners,
-) -> Result<(), RepairError> {
+fn round(subject: &mut Subject, faults: &Faults, owners: &mut Owners) -> Result<(), RepairError> {
     // Before trees are made anew: what they said is evidence.
     for ag in &faults.groups {
-        let _ = owners.of_group(subject, *ag);
+        owners.remember(subject, *ag);
     }
     if faults.journal {
         apply::renew_journal(subject)?;
@@ -170,7 +205,17 @@ impl Structure {
             let bytes = subject.read_inode(number)?;
             let sound = Inode::sound(subject, number, &bytes).filter(|_| parts.is_none());
             match sound {
-                Some(inode) => self.claim(subject, &inode),
+                Some(inode) => {
+                    let claims = inode.claims(subject);
+                    let is_doubted = claims.iter().any(|(ag, record)| {
+                        faults.groups.contains(ag) && owners.doubts(subject, *ag, record)
+                    });
+                    if is_doubted {
+                        damaged.insert(number, Parts::CORE | Parts::DOUBTED);
+                    } else {
+                        claims.into_iter().for_each(|(ag, record)| self.claims.add(ag, record));
+                    }
+                }
                 None => {
                     damaged.insert(number, parts.unwrap_or(Parts::CORE));
                 }
@@ -178,7 +223,8 @@ impl Structure {
         }
         // Inodes that are free by their chunk, and not by what they say.
         for number in faults.inodes.keys() {
-            let is_free = chunks.exists(&subject.geometry, *number) && !damaged.contains_key(number);
+            let is_free =
+                chunks.exists(&subject.geometry, *number) && !damaged.contains_key(number);
             if is_free {
                 apply::free_inode(subject, *number, chunks, &mut damaged, &mut self.groups)?;
             }

@@ -72,12 +72,10 @@ impl Scratch {
         let new = self.read(Sector(range.start), len)?;
         let mut old = vec![0; len];
         // What cannot be read is not as it is to be.
-        let is_known =
-            read_exact_at(self.below.as_ref(), Sector(range.start), &mut old).is_ok();
+        let is_known = read_exact_at(self.below.as_ref(), Sector(range.start), &mut old).is_ok();
         let pieces = range.zip(new.chunks_exact(512).zip(old.chunks_exact(512)));
-        let changed = pieces.filter(|(sector, (new, old))| {
-            (!is_known || new != old) && !without.contains(sector)
-        });
+        let changed = pieces
+            .filter(|(sector, (new, old))| (!is_known || new != old) && !without.contains(sector));
         to.extend(changed.map(|(sector, _)| sector));
         Ok(())
     }

@@ -85,7 +85,9 @@ fn supported(superblock: Superblock) -> Result<Superblock, RepairError> {
         );
     }
     if features.metadir() || superblock.rt_blocks > 0 {
-        return refuse("the volume has a realtime device or a metadata directory: xfs_repair repairs it");
+        return refuse(
+            "the volume has a realtime device or a metadata directory: xfs_repair repairs it",
+        );
     }
     if superblock.log_start.is_null() || superblock.log_blocks == 0 {
         return refuse("the journal is on another device: xfs_repair repairs the volume");
@@ -164,11 +166,10 @@ pub(crate) fn root_inode(geometry: &Geometry) -> InodeNumber {
     let heights = TreeHeights::new(geometry);
     let trees = [features.finobt(), features.rmapbt(), features.reflink()];
     let grows = |height: u32| 2 * u32::from(height > 1);
-    let free_list = 2 * grows(heights.alloc) + if features.rmapbt() { grows(heights.rmap) } else { 0 };
-    let mut block = geometry.ag_header_blocks()
-        + 3
-        + free_list
-        + trees.into_iter().map(u32::from).sum::<u32>();
+    let free_list =
+        2 * grows(heights.alloc) + if features.rmapbt() { grows(heights.rmap) } else { 0 };
+    let mut block =
+        geometry.ag_header_blocks() + 3 + free_list + trees.into_iter().map(u32::from).sum::<u32>();
     if geometry.split_block(geometry.log_start).0 == AgNumber(0) {
         block += geometry.log_blocks;
     }
@@ -241,13 +242,8 @@ fn is_root_inode(scratch: &Scratch, number: InodeNumber, geometry: &Geometry) ->
     let block = geometry.sector(geometry.inode_fs_block(number));
     let sector = Sector(block.0 + ((u64::from(index) << geometry.inode_log) >> 9));
     let bytes = scratch.read(sector, geometry.inode_size());
-    let core = bytes.ok().and_then(|bytes| {
-        InodeCore::decode(&bytes, geometry).ok()
-    });
-    core.is_some_and(|core| {
-        core.number == number
-            && core.file_type() == Some(FileType::Directory)
-    })
+    let core = bytes.ok().and_then(|bytes| InodeCore::decode(&bytes, geometry).ok());
+    core.is_some_and(|core| core.number == number && core.file_type() == Some(FileType::Directory))
 }
 
 /// The first byte that no feature gives a meaning.
@@ -286,7 +282,8 @@ fn copies(
 fn count(scratch: &Scratch, geometry: &Geometry) -> Result<Counters, RepairError> {
     let mut sum = Counters::default();
     for ag in (0..geometry.ag_count).map(AgNumber) {
-        let header = |index| scratch.read(geometry.header_sector(ag, index), geometry.sector_size());
+        let header =
+            |index| scratch.read(geometry.header_sector(ag, index), geometry.sector_size());
         let (agf, agi) = (header(1)?, header(2)?);
         sum.add(&Agf::decode(&agf, geometry), &Agi::decode(&agi, geometry));
     }

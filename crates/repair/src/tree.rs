@@ -1,8 +1,8 @@
 //! Trees made from their records all at once: blocks of one level side by side, evenly full.
 
 use undercroft_xfs::format::{
-    BmapRoot, BufferKind, Extent, ForkFormat, Geometry, Header, HeaderLayout, InodeCore,
-    NewHeader, RmapKey, RmapRecord, TreeKind, block_capacity, bytes,
+    BmapRoot, BufferKind, Extent, ForkFormat, Geometry, Header, HeaderLayout, InodeCore, NewHeader,
+    RmapKey, RmapRecord, TreeKind, block_capacity, bytes,
 };
 use undercroft_xfs::units::{FsBlock, Lsn};
 
@@ -254,8 +254,7 @@ pub(crate) fn write_map(
     }
     let root = (fork.len() - BmapRoot::HEADER_LEN) / 16;
     let plan = TreePlan::new(geometry, TreeKind::Bmbt, core.number.0);
-    let (children, level) =
-        plan.write(scratch, &records, &mut blocks.iter().copied(), root)?;
+    let (children, level) = plan.write(scratch, &records, &mut blocks.iter().copied(), root)?;
     bytes::put_be16(fork, BmapRoot::LEVEL, level);
     bytes::put_be16(fork, BmapRoot::NUMRECS, children.len() as u16);
     let body = &mut fork[BmapRoot::HEADER_LEN..];

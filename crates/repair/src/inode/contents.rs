@@ -2,14 +2,15 @@
 //! it can be put into new ones.
 
 use undercroft_recover::pieces::{self, Entry};
-use undercroft_xfs::format::{
-    AttrFlags, AttrLeafLayout, Extent, Geometry, Namespace, attr_remote_blocks,
-    attr_remote_part, attr_remote_payload, bytes, dir_shortform, symlink_part,
-    verify_attr_name, verify_attr_remote, verify_symlink,
-};
+use undercroft_xfs::format::da_block::BlockIdentity;
 use undercroft_xfs::format::dir_layout::DirLayout;
+use undercroft_xfs::format::{
+    AttrFlags, AttrLeafLayout, BufferKind, Extent, Geometry, Header, Namespace, SYMLINK_MAX,
+    attr_remote_blocks, attr_remote_part, attr_remote_payload, bytes, dir_shortform, symlink_part,
+    symlink_payload, verify_attr_name, verify_attr_remote, verify_symlink, write_symlink,
+};
 use undercroft_xfs::ops::mend::RawAttribute;
-use undercroft_xfs::units::{FsBlock, InodeNumber};
+use undercroft_xfs::units::{FsBlock, InodeNumber, Lsn};
 
 use crate::error::RepairError;
 use crate::subject::Subject;
@@ -187,16 +188,68 @@ fn place(extents: &[Extent], at: u64) -> Option<FsBlock> {
 }
 
 /// The target of a symbolic link in blocks; `None` if it is not whole.
-pub(crate) fn target(subject: &Subject, extents: &[Extent], size: u64) -> Option<Vec<u8>> {
+pub(crate) fn target(
+    subject: &Subject,
+    number: InodeNumber,
+    extents: &[Extent],
+    size: u64,
+) -> Option<Vec<u8>> {
     let geometry = &subject.geometry;
-    let size = usize::try_from(size).ok().filter(|size| *size > 0 && *size <= 1023)?;
+    let size = usize::try_from(size).ok().filter(|size| *size > 0 && *size <= SYMLINK_MAX)?;
+    let header = Header::of(BufferKind::Symlink)?;
     let mut target = Vec::with_capacity(size);
     for extent in extents {
-        let block = subject.blocks(extent.start, extent.len.min(2)).ok()?;
+        let block = subject.blocks(extent.start, extent.len.min(LINK_BLOCKS)).ok()?;
+        let sector = geometry.sector(extent.start);
+        header.verify(&block, sector, &geometry.meta_uuid, geometry.block_size()).ok()?;
         verify_symlink(&block, geometry).ok()?;
+        if header.owner(&block) != Some(number.0) {
+            return None;
+        }
         let offset = target.len();
         target.extend_from_slice(symlink_part(&block, geometry, offset, size).ok()?);
     }
     (target.len() == size && !target.contains(&0)).then_some(target)
 }
 
+/// Most blocks of a target.
+const LINK_BLOCKS: u32 = 2;
+
+/// Writes the headers of a target's blocks anew, if its bytes can be those of one and most of each header
+/// says so; whether it is whole then.
+pub(crate) fn renew_target(
+    subject: &Subject,
+    number: InodeNumber,
+    extents: &[Extent],
+    size: u64,
+) -> Result<bool, RepairError> {
+    let geometry = &subject.geometry;
+    let size = usize::try_from(size).unwrap_or(0);
+    let Some(header) = Header::of(BufferKind::Symlink) else { return Ok(false) };
+    let mut done = 0;
+    for extent in extents {
+        let blkno = geometry.sector(extent.start);
+        let mut block = subject.blocks(extent.start, extent.len.min(LINK_BLOCKS))?;
+        let signs = [
+            header.has_magic(&block),
+            header.owner(&block) == Some(number.0),
+            header.address(&block) == Some(blkno),
+            header.volume(&block) == geometry.meta_uuid,
+        ];
+        let payload = symlink_payload(geometry, block.len());
+        let start = block.len() - payload;
+        let part = block[start..start + payload.min(size.saturating_sub(done))].to_vec();
+        let is_own = signs.into_iter().filter(|sign| *sign).count() >= 3;
+        if !is_own || part.is_empty() || part.contains(&0) {
+            return Ok(false);
+        }
+        let identity = BlockIdentity { blkno, uuid: geometry.meta_uuid, owner: number };
+        let mut changes = bytes::Changes::default();
+        let mut edit = bytes::EditBytes::new(&mut block, &mut changes);
+        write_symlink(&mut edit, geometry, &identity, done, &part);
+        header.stamp(&mut block, Lsn(0), geometry.block_size());
+        subject.scratch.write(blkno, &block)?;
+        done += part.len();
+    }
+    Ok(done == size)
+}

@@ -1,8 +1,8 @@
 //! The core of an inode, field by field: the smallest change that makes it sound.
 
 use undercroft_xfs::format::{
-    AttrShortform, FileType, ForkFormat, Geometry, INODE_MAGIC, InodeCore, InodeFlags,
-    InodeFlags2, Timestamp, bytes,
+    AttrShortform, FileType, ForkFormat, Geometry, INODE_MAGIC, InodeCore, InodeFlags, InodeFlags2,
+    Timestamp, bytes,
 };
 use undercroft_xfs::units::{AgInode, InodeNumber};
 
@@ -72,6 +72,12 @@ pub(crate) fn settle(core: &mut InodeCore, kind: FileType, inode: &[u8], geometr
         }
     }
     fork_offset(core, kind, inode, geometry);
+    if core.attr_format == ForkFormat::Local {
+        core.attr_extents = 0;
+    }
+    if core.data_format == ForkFormat::Local {
+        core.data_extents = 0;
+    }
     if kind.is_special() {
         core.data_format = ForkFormat::Dev;
         (core.size, core.data_extents) = (0, 0);
@@ -117,11 +123,8 @@ fn flags(core: &mut InodeCore, kind: FileType, geometry: &Geometry) {
 
 fn hints(core: &mut InodeCore, kind: FileType, geometry: &Geometry) {
     let limit = EXTENT_MAX.min(geometry.ag_blocks / 2);
-    let flag = if kind == FileType::Directory {
-        InodeFlags::EXTSZINHERIT
-    } else {
-        InodeFlags::EXTSIZE
-    };
+    let flag =
+        if kind == FileType::Directory { InodeFlags::EXTSZINHERIT } else { InodeFlags::EXTSIZE };
     if !core.flags.contains(flag) || core.extsize == 0 || core.extsize > limit {
         core.flags -= flag;
         core.extsize = 0;

@@ -41,12 +41,14 @@ pub(crate) fn read(
     (format, count): (ForkFormat, u64),
     fork: &[u8],
     evidence: Option<Evidence<'_>>,
+    is_doubted: bool,
 ) -> ForkMap {
     if !matches!(format, ForkFormat::Extents | ForkFormat::Btree) {
         return ForkMap::default();
     }
     let told = pieces::map(&subject.disk, number, (format, count), fork);
-    if let Some(map) = &told
+    if !is_doubted
+        && let Some(map) = &told
         && map.missing.is_empty()
         && map.extents.len() as u64 == count
         && in_range(&map.extents)

@@ -9,7 +9,7 @@ use std::ops::Range;
 use undercroft_recover::pieces;
 use undercroft_xfs::format::dir_layout::DirLayout;
 use undercroft_xfs::format::{
-    AttrShortform, FileType, ForkFormat, InodeCore, RmapFlags, RmapOwner, RmapRecord,
+    AttrShortform, FileType, ForkFormat, InodeCore, RmapFlags, RmapOwner, RmapRecord, SYMLINK_MAX,
     dir_shortform, inode_crc_matches,
 };
 use undercroft_xfs::units::{AgNumber, FileBlock, InodeNumber};
@@ -68,18 +68,27 @@ impl Inode {
         known: Known<'_>,
     ) -> Self {
         let geometry = &subject.geometry;
+        let is_doubted = known.parts.contains(Parts::DOUBTED);
         let data = map::read(
             subject,
             number,
             (core.data_format, core.data_extents),
             &bytes[core.data_fork(geometry)],
             known.data,
+            is_doubted,
         );
         let attr = if core.forkoff == 0 {
             ForkMap::default()
         } else {
             let shape = (core.attr_format, core.attr_extents.into());
-            map::read(subject, number, shape, &bytes[core.attr_fork(geometry)], known.attr)
+            map::read(
+                subject,
+                number,
+                shape,
+                &bytes[core.attr_fork(geometry)],
+                known.attr,
+                is_doubted,
+            )
         };
         let (refill, notes) = (Refill::default(), Vec::new());
         Self { number, core, bytes: bytes.to_vec(), data, attr, refill, notes }
@@ -119,9 +128,7 @@ impl Inode {
         let geometry = &subject.geometry;
         let owner = RmapOwner::inode(self.number);
         let mut claims = Vec::new();
-        for (map, fork) in
-            [(&self.data, RmapFlags::empty()), (&self.attr, RmapFlags::ATTR_FORK)]
-        {
+        for (map, fork) in [(&self.data, RmapFlags::empty()), (&self.attr, RmapFlags::ATTR_FORK)] {
             for extent in &map.extents {
                 let (ag, start) = geometry.split_block(extent.start);
                 let state =
@@ -196,7 +203,7 @@ impl Inode {
                     self.empty_directory(subject, entries, parent);
                 }
             }
-            FileType::Symlink => self.settle_target(subject, is_local),
+            FileType::Symlink => self.settle_target(subject, is_local)?,
             _ => {}
         }
         Ok(())
@@ -228,7 +235,7 @@ impl Inode {
         self.data = ForkMap::default();
     }
 
-    fn settle_target(&mut self, subject: &Subject, is_local: bool) {
+    fn settle_target(&mut self, subject: &Subject, is_local: bool) -> Result<(), RepairError> {
         let fork = self.core.data_fork(&subject.geometry);
         if is_local {
             let room = &self.bytes[fork];
@@ -238,17 +245,22 @@ impl Inode {
                 let target = room[..len].to_vec();
                 self.take_target(subject, Some(target).filter(|target| !target.is_empty()));
             }
-            return;
+            return Ok(());
         }
-        if contents::target(subject, &self.data.extents, self.core.size).is_none() {
-            let fits = |size: &u64| {
-                contents::target(subject, &self.data.extents, *size).is_some()
-            };
-            match (1..=1023).rev().find(fits) {
-                Some(size) if !self.data.is_partial => self.core.size = size,
-                _ => self.take_target(subject, None),
-            }
+        let (number, size) = (self.number, self.core.size);
+        let extents = self.data.extents.clone();
+        let fits = |size: &u64| contents::target(subject, number, &extents, *size).is_some();
+        if fits(&size) && !self.data.is_partial {
+            return Ok(());
         }
+        if let Some(size) = (1..=SYMLINK_MAX as u64).rev().find(fits) {
+            self.core.size = size;
+        } else if contents::renew_target(subject, number, &extents, size)? {
+            self.notes.push(("the header of its target is damaged: written anew".into(), None));
+        } else {
+            self.take_target(subject, None);
+        }
+        Ok(())
     }
 
     fn take_target(&mut self, subject: &Subject, target: Option<Vec<u8>>) {

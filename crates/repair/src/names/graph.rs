@@ -6,8 +6,8 @@ use std::sync::Arc;
 use rustc_hash::{FxHashMap, FxHashSet};
 use undercroft_xfs::Volume;
 use undercroft_xfs::format::{EntryType, FileType, NLINK_MAX, NLINK_PINNED};
-use undercroft_xfs::ops::{self, Position, mend};
 use undercroft_xfs::ops::mend::LinkedName;
+use undercroft_xfs::ops::{self, Position, mend};
 use undercroft_xfs::units::InodeNumber;
 
 use super::Work;
@@ -300,7 +300,9 @@ impl Graph {
                 node.parent = directory.0;
             }
         }
-        if kind == FileType::Directory && let Some(parent) = self.nodes.get_mut(&directory.0) {
+        if kind == FileType::Directory
+            && let Some(parent) = self.nodes.get_mut(&directory.0)
+        {
             parent.children += 1;
         }
         let shown = String::from_utf8_lossy(name);

@@ -40,7 +40,11 @@ impl LostFound {
         self.made.take()
     }
 
-    fn open(&mut self, root: InodeNumber, volume: &Arc<Volume>) -> Result<InodeNumber, RepairError> {
+    fn open(
+        &mut self,
+        root: InodeNumber,
+        volume: &Arc<Volume>,
+    ) -> Result<InodeNumber, RepairError> {
         for suffix in 0_u32.. {
             let name = match suffix {
                 0 => NAME.to_vec(),
@@ -49,7 +53,8 @@ impl LostFound {
             let inode = volume.inode(root)?;
             let found = ops::lookup(volume, &inode.read(), &name)?;
             let Some(found) = found else {
-                let made = ops::make(volume, root, &name, &NewInode::new(FileType::Directory, 0o700))?;
+                let made =
+                    ops::make(volume, root, &name, &NewInode::new(FileType::Directory, 0o700))?;
                 self.made = Some(made);
                 return Ok(made);
             };

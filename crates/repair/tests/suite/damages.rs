@@ -50,7 +50,7 @@ fn every_damage_of_the_corpus_is_mended() {
                 continue;
             }
         };
-        if let Err(error) = plan.commit() {
+        if let Err(error) = plan.commit(None) {
             failures.push(format!("{}: {error}", damage.name));
             continue;
         }
@@ -59,10 +59,8 @@ fn every_damage_of_the_corpus_is_mended() {
             continue;
         }
         let after = files::of(open(&image, true));
-        let (own, other) = (
-            files::right(&before, &after),
-            peer.map_or(0, |peer| files::right(&before, &peer)),
-        );
+        let (own, other) =
+            (files::right(&before, &after), peer.map_or(0, |peer| files::right(&before, &peer)));
         if own < other {
             failures.push(format!(
                 "{}: {own} files right, {other} by xfs_repair: {:?}",

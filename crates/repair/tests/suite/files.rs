@@ -31,7 +31,9 @@ fn directory(fs: &FileSystem, path: &Path, files: &mut Files) {
             directory(fs, &path, files);
             Vec::new()
         } else if metadata.is_symlink() {
-            fs.read_link(&path).map(|target| target.into_os_string().into_encoded_bytes()).unwrap_or_default()
+            fs.read_link(&path)
+                .map(|target| target.into_os_string().into_encoded_bytes())
+                .unwrap_or_default()
         } else if metadata.is_file() {
             digest(fs, &path).unwrap_or_default()
         } else {

@@ -42,7 +42,7 @@ fn mutants_are_mended() {
             let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(&image, false).unwrap());
             let done = catch_unwind(AssertUnwindSafe(|| {
                 let plan = Plan::find(device).map_err(|error| error.to_string())?;
-                plan.commit().map_err(|error| format!("commit: {error}"))?;
+                plan.commit(None).map_err(|error| format!("commit: {error}"))?;
                 Ok::<_, String>(plan.actions)
             }));
             let peer = || {
@@ -57,7 +57,8 @@ fn mutants_are_mended() {
                 }
                 Err(_) => return Err("panic".to_owned()),
             };
-            let judged = tools.repair_check(&image).map_err(|error| format!("{error}: {actions:?}"));
+            let judged =
+                tools.repair_check(&image).map_err(|error| format!("{error}: {actions:?}"));
             let after = files::of(Arc::new(FileDevice::open(&image, true).unwrap()));
             judged?;
             let peer = peer().map_or(0, |peer| files::right(&before, &peer));

@@ -4,7 +4,7 @@
 //! pointer, the names that a link count counts) is the caller's to bring in line.
 
 use super::create::free_slot;
-use super::locks::Locked;
+use super::locks::{self, Locked};
 use super::unlink::affected;
 use super::{attribute_fork, directory};
 use crate::attr::parent::{self as parent_pointer, ParentPointer};
@@ -45,10 +45,10 @@ pub fn add_entry(
     let mut inodes = Locked::new(volume, &[parent])?;
     let directory = inodes.get(parent);
     directory::expect_directory(directory)?;
+    let slot = free_slot(&mut trans, directory, name)?;
     trans.reserve(worst_case::entry(&trans))?;
     trans.lock_groups(affected(volume, directory)?)?;
     trans.begin_changes();
-    let slot = free_slot(&mut trans, directory, name)?;
     let mut space = directory.space;
     let mut fork = ForkWriter::new(&mut trans, directory, ForkKind::Data);
     dir::insert(&mut fork, slot, name, Entry { inode: child, ftype: kind }, &mut space)?;
@@ -65,7 +65,7 @@ pub fn remove_entry(volume: &Volume, parent: InodeNumber, name: &[u8]) -> Result
     let mut trans = volume.begin_for(Work::Create)?;
     let mut inodes = Locked::new(volume, &[parent])?;
     let directory = inodes.get(parent);
-    directory::expect_directory(directory)?;
+    locks::entry(volume, directory, name)?;
     trans.reserve(worst_case::entry(&trans))?;
     trans.lock_groups(affected(volume, directory)?)?;
     trans.begin_changes();
@@ -162,13 +162,18 @@ pub fn change_parents(
     new: &[LinkedName],
 ) -> Result<(), Error> {
     let steps = gone.iter().map(|name| (name, false)).chain(new.iter().map(|name| (name, true)));
-    for (name, is_new) in steps {
+    for (of, is_new) in steps {
         let mut trans = volume.begin_for(Work::Attribute)?;
         let mut inodes = Locked::new(volume, &[number])?;
         let inode = inodes.get(number);
-        let LinkedName { directory: parent, generation, name } = name;
+        let LinkedName { directory: parent, generation, name } = of;
         let pointer = ParentPointer { name, parent: *parent, generation: *generation };
         let value = pointer.value();
+        let is_there = parent_pointers(volume, inode)?.contains(of);
+        if is_there == is_new {
+            let what = format!("a parent pointer to directory {parent} is there: {is_there}");
+            return Err(Error::Inode { inode: number, what });
+        }
         trans.reserve(
             worst_case::parent_pointer(&trans) + attribute_fork::blocks(&trans, inode),
         )?;
