@@ -10,8 +10,8 @@ use undercroft_xfs::check::CheckOptions;
 use undercroft_xfs::maintain;
 
 /// Exit statuses of fsck(8).
-const CORRECTED: u8 = 1;
-const UNCORRECTED: u8 = 4;
+pub(super) const CORRECTED: u8 = 1;
+pub(super) const UNCORRECTED: u8 = 4;
 pub(crate) const TROUBLE: u8 = 8;
 pub(crate) const WRONG_USAGE: u8 = 16;
 

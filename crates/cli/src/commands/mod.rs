@@ -21,6 +21,7 @@ mod man;
 mod minimise;
 mod mkfs;
 mod mount;
+mod repair;
 mod replay;
 mod resync;
 mod salvage;
@@ -106,6 +107,7 @@ enum Command {
     Diff(Deferred<diff::Args>),
     Check(Deferred<check::Args>),
     Replay(Deferred<replay::Args>),
+    Repair(Deferred<repair::Args>),
     Fsck(Deferred<fsck::Args>),
     Deleted(Deferred<deleted::Args>),
     Undelete(Deferred<undelete::Args>),
@@ -135,6 +137,7 @@ impl Command {
             Self::Extract(args) => Some((&args.image, args.json && !args.is_archive())),
             Self::Check(args) => Some((&args.image, args.json)),
             Self::Replay(args) => Some((&args.image, args.json)),
+            Self::Repair(args) => Some((&args.image, args.json)),
             Self::Fsck(args) => Some((&args.image, args.json)),
             Self::Deleted(args) => Some((&args.image, args.json)),
             Self::Undelete(args) => Some((&args.image, args.json && !args.is_archive())),
@@ -168,7 +171,8 @@ impl Command {
 
 /// Exit status of wrong usage of the command with these arguments, where it is not the usual one.
 pub(crate) fn usage_status(arguments: &[std::ffi::OsString]) -> Option<u8> {
-    arguments.get(1).filter(|command| *command == "fsck").map(|_| fsck::WRONG_USAGE)
+    let command = arguments.get(1);
+    command.filter(|it| *it == "fsck" || *it == "repair").map(|_| fsck::WRONG_USAGE)
 }
 
 impl Cli {
@@ -176,7 +180,7 @@ impl Cli {
     pub(crate) fn failure_status(&self) -> Option<u8> {
         match self.command {
             Command::Diff(_) => Some(diff::TROUBLE),
-            Command::Fsck(_) => Some(fsck::TROUBLE),
+            Command::Fsck(_) | Command::Repair(_) => Some(fsck::TROUBLE),
             _ => None,
         }
     }
@@ -223,6 +227,7 @@ fn dispatch(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Diff(args) => diff::run(args, out),
         Command::Check(args) => check::run(args, out),
         Command::Replay(args) => replay::run(args, out),
+        Command::Repair(args) => repair::run(args, out),
         Command::Fsck(args) => fsck::run(args, out),
         Command::Deleted(args) => deleted::run(args, out),
         Command::Undelete(args) => undelete::run(args, out),
