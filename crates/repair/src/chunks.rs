@@ -191,7 +191,9 @@ fn joined(
     let mut chunks: BTreeMap<AgInode, InodeChunkRecord> = BTreeMap::new();
     for record in told {
         let seen = found.get(&AgInode(record.start.0 & !(INODES - 1))).map(|(seen, _)| *seen);
-        let record = seen.map_or(record, |seen| without_false_holes(record, seen, &found));
+        let mut record = seen.map_or(record, |seen| without_false_holes(record, seen, &found));
+        // What says of itself that it is in use is not free.
+        record.free &= !found.get(&record.start).map_or(0, |(_, used)| *used);
         let is_backed = seen.is_some_and(|seen| seen & record.existing() != 0);
         let last = AgInode(record.start.0.saturating_add(INODES - 1));
         let is_valid = record.start.0.is_multiple_of(INODES)
