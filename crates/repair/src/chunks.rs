@@ -1,7 +1,7 @@
 //! Which inodes exist, and which of them are in use: by the trees of the groups where they are sound, else by
 //! the inodes themselves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use undercroft_recover::pieces;
 use undercroft_xfs::format::{
@@ -25,6 +25,8 @@ const WINDOW: u64 = 1 << 20;
 #[derive(Debug, Default)]
 pub(crate) struct Chunks {
     pub(crate) groups: Vec<BTreeMap<AgInode, InodeChunkRecord>>,
+    /// Groups whose tree could not be read, or not all of it.
+    pub(crate) unreadable: BTreeSet<AgNumber>,
 }
 
 impl Chunks {
@@ -40,6 +42,9 @@ impl Chunks {
             let records = match told {
                 Some(records) if !is_faulty => records,
                 told => {
+                    if told.is_none() {
+                        chunks.unreadable.insert(ag);
+                    }
                     let found = found(subject, ag, owners)?;
                     joined(subject, ag, told.unwrap_or_default(), found)
                 }

@@ -47,6 +47,7 @@ mod group;
 mod names;
 
 mod apply;
+mod lost;
 mod repair;
 
 pub use action::{Action, Place};

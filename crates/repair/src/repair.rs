@@ -19,11 +19,12 @@ use crate::error::RepairError;
 use crate::faults::{Faults, Parts};
 use crate::inode::map::Evidence;
 use crate::inode::{Inode, Known};
+use crate::lost::{self, Testimony};
 use crate::names::{self, Work};
 use crate::owners::Owners;
 use crate::scratch::Scratch;
 use crate::subject::Subject;
-use crate::{apply, commit, group, journal, superblock, undo};
+use crate::{apply, commit, group, inode, journal, superblock, undo};
 
 /// Rounds of a repair: each begins with the faults that the one before left.
 const MOST_ROUNDS: usize = 8;
@@ -185,6 +186,8 @@ pub(crate) struct Structure {
     pub(crate) inodes: BTreeMap<InodeNumber, Inode>,
     /// Groups whose trees follow what changes.
     pub(crate) groups: BTreeSet<AgNumber>,
+    /// What is known of inodes that are gone.
+    testimony: Testimony,
     /// Inodes that share blocks and do not say so.
     pub(crate) shared: FxHashSet<InodeNumber>,
 }
@@ -221,6 +224,8 @@ impl Structure {
                 }
             }
         }
+        let lost = self.lost(subject, faults, chunks, &damaged)?;
+        damaged.retain(|number, _| !lost.contains(number));
         // Inodes that are free by their chunk, and not by what they say.
         for number in faults.inodes.keys() {
             let is_free =
@@ -229,7 +234,77 @@ impl Structure {
                 apply::free_inode(subject, *number, chunks, &mut damaged, &mut self.groups)?;
             }
         }
-        self.mend(subject, owners, chunks, &damaged, &Taken::new())
+        self.mend(subject, owners, chunks, &damaged, &Taken::new())?;
+        self.remake(subject, owners, chunks, &lost)
+    }
+
+    /// Inodes in use of which nothing is left in their places; those that free ones became.
+    fn lost(
+        &mut self,
+        subject: &mut Subject,
+        faults: &Faults,
+        chunks: &mut Chunks,
+        damaged: &BTreeMap<InodeNumber, Parts>,
+    ) -> Result<BTreeSet<InodeNumber>, RepairError> {
+        let mut lost = BTreeSet::new();
+        for number in damaged.keys() {
+            let bytes = subject.read_inode(*number)?;
+            let is_left = inode::core::is_left_of(&bytes, *number, &subject.geometry);
+            if !is_left {
+                lost.insert(*number);
+            } else if !apply::is_alive(&bytes, subject) {
+                // It says itself that it is free.
+                chunks.set(&subject.geometry, *number, false);
+                self.groups.insert(subject.geometry.split_inode(*number).0);
+                apply::write_free(subject, *number)?;
+                let what = "it is free, and counts as in use: set right";
+                subject.note(Place::Inode(*number), what);
+            }
+        }
+        let root = subject.geometry.root_inode;
+        let is_unknown = faults.inode_trees.iter().any(|ag| chunks.unreadable.contains(ag));
+        if !lost.is_empty() || is_unknown || !chunks.in_use(&subject.geometry, root) {
+            self.testimony = Testimony::gather(subject)?;
+            let missing = self.testimony.missing(subject, chunks);
+            // Where the tree of inodes is sound, others are free.
+            let missing: Vec<_> = missing
+                .into_iter()
+                .filter(|number| {
+                    let ag = subject.geometry.split_inode(*number).0;
+                    chunks.unreadable.contains(&ag) || number.0 <= root.0 + 2
+                })
+                .collect();
+            lost::add_chunks(subject, chunks, &missing);
+            for number in &missing {
+                let is_new = lost.insert(*number);
+                if is_new {
+                    chunks.set(&subject.geometry, *number, true);
+                    self.groups.insert(subject.geometry.split_inode(*number).0);
+                }
+            }
+            lost::clear(subject, chunks, &missing)?;
+        }
+        Ok(lost)
+    }
+
+    /// Makes lost inodes again, as far as something is known of them.
+    fn remake(
+        &mut self,
+        subject: &mut Subject,
+        owners: &mut Owners,
+        chunks: &mut Chunks,
+        lost: &BTreeSet<InodeNumber>,
+    ) -> Result<(), RepairError> {
+        for number in lost {
+            match lost::remade(subject, &self.testimony, owners, *number)? {
+                Some(inode) => {
+                    self.claim(subject, &inode);
+                    self.inodes.insert(*number, inode);
+                }
+                None => self.lose(subject, *number, chunks)?,
+            }
+        }
+        Ok(())
     }
 
     fn claim(&mut self, subject: &Subject, inode: &Inode) {
@@ -262,8 +337,7 @@ impl Structure {
                 attr: evidence(true),
                 taken: taken.get(number).map_or(&[], |ranges| &ranges[..]),
             };
-            if !apply::is_alive(&bytes, subject) {
-                self.lose(subject, *number, chunks)?;
+            if !chunks.in_use(&subject.geometry, *number) {
                 continue;
             }
             let Some(inode) = Inode::mended(subject, *number, &bytes, known)? else {

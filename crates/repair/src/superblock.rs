@@ -52,7 +52,7 @@ pub(crate) fn mend(
     if let Some(superblock) = found
         && agrees(scratch, &superblock)
     {
-        return supported(superblock);
+        return find_root(scratch, supported(superblock)?, actions);
     }
     let copy = best_copy(scratch, capacity)?;
     let geometry = copy.1.geometry();
@@ -99,6 +99,27 @@ fn read(scratch: &Scratch, sector: Sector, capacity: u64) -> Result<Superblock, 
     let len = capacity.min(LONGEST_SECTOR) as usize;
     let bytes = scratch.read(sector, len)?;
     Superblock::decode(&bytes).map_err(|_| RepairError::NoSuperblock)
+}
+
+/// Makes the superblock name the root directory, if what it names cannot be that.
+fn find_root(
+    scratch: &Scratch,
+    superblock: Superblock,
+    actions: &mut Vec<Action>,
+) -> Result<Superblock, RepairError> {
+    let geometry = superblock.geometry();
+    let root = root_inode(&geometry);
+    let named = superblock.root_inode;
+    if named == root || is_root_inode(scratch, named, &geometry) {
+        return Ok(superblock);
+    }
+    let mut sector = scratch.read(Sector(0), geometry.sector_size())?;
+    bytes::put_be64(&mut sector, at::ROOT, root.0);
+    stamp(&mut sector, &geometry);
+    scratch.write(Sector(0), &sector)?;
+    let what = format!("the root directory is said to be inode {named}: set to {root}");
+    actions.push(Action { place: Place::Volume, what, loss: None });
+    Ok(Superblock { root_inode: root, ..superblock })
 }
 
 /// Whether a copy says the same sizes; true where none can be read.

@@ -209,7 +209,7 @@ impl Inode {
         Ok(())
     }
 
-    fn empty_directory(
+    pub(crate) fn empty_directory(
         &mut self,
         subject: &Subject,
         entries: Vec<pieces::Entry>,
@@ -225,7 +225,7 @@ impl Inode {
     }
 
     /// Makes content the data fork of the inode.
-    fn set_local(&mut self, subject: &Subject, content: &[u8]) {
+    pub(crate) fn set_local(&mut self, subject: &Subject, content: &[u8]) {
         let fork = self.core.data_fork(&subject.geometry);
         self.bytes[fork.clone()].fill(0);
         self.bytes[fork.start..fork.start + content.len()].copy_from_slice(content);
@@ -263,7 +263,7 @@ impl Inode {
         Ok(())
     }
 
-    fn take_target(&mut self, subject: &Subject, target: Option<Vec<u8>>) {
+    pub(crate) fn take_target(&mut self, subject: &Subject, target: Option<Vec<u8>>) {
         match target {
             Some(target) => self.set_local(subject, &target),
             None => {

@@ -4,3 +4,4 @@
 mod damages;
 mod files;
 mod mutants;
+mod wrecks;
