@@ -132,12 +132,6 @@ impl FoundFile {
         }
     }
 
-    /// The names that its own attributes say, with the directories.
-    #[must_use]
-    pub fn own_names(&self) -> &[Name] {
-        &self.names
-    }
-
     /// The number of a device.
     #[must_use]
     pub const fn device(&self) -> Option<DeviceNumber> {

@@ -90,8 +90,5 @@ pub fn superblocks(traces: &Traces) -> impl Iterator<Item = (u64, &Superblock)> 
 /// Whether a block of entries begins a directory in one block.
 #[must_use]
 pub fn is_directory_block(geometry: &Geometry, block: &[u8]) -> bool {
-    matches!(
-        directory::kind(geometry, block),
-        Some(BufferKind::DirBlock | BufferKind::DirData)
-    )
+    matches!(directory::kind(geometry, block), Some(BufferKind::DirBlock | BufferKind::DirData))
 }

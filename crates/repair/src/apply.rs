@@ -8,7 +8,6 @@ use undercroft_xfs::format::{
     ForkFormat, INODE_GENERATION_OFFSET, InodeCore, InodeFlags2, RmapFlags, RmapOwner, RmapRecord,
     Superblock, bytes,
 };
-use undercroft_xfs::recovery;
 use undercroft_xfs::units::{AgNumber, FileBlock, FsBlock, InodeNumber};
 
 use crate::action::Place;
@@ -55,7 +54,7 @@ impl<'s> Writer<'s> {
             }
             self.inode(structure, &mut inode)?;
             let refill = std::mem::take(&mut inode.refill);
-            if refill.entries.is_some() || refill.attributes.is_some() {
+            if refill != Refill::default() {
                 refills.push((number, refill));
             }
         }
@@ -225,6 +224,12 @@ pub(crate) fn is_alive(inode: &[u8], subject: &Subject) -> bool {
         || (has_kind && has_blocks)
 }
 
+/// Whether the bytes of an inode say that there is no file.
+pub(crate) fn is_free(inode: &[u8]) -> bool {
+    let (mode, links) = (bytes::be16(inode, 2), bytes::be32(inode, 16));
+    mode == 0 && links == 0 && bytes::be64(inode, 64) == 0
+}
+
 fn is_sound_free(inode: &[u8], number: InodeNumber, subject: &Subject) -> bool {
     let core = InodeCore::decode(inode, &subject.geometry);
     undercroft_xfs::format::inode_crc_matches(inode)
@@ -252,17 +257,6 @@ pub(crate) fn rooted(subject: &Subject) -> Vec<InodeNumber> {
         [superblock.user_quota_inode, superblock.group_quota_inode, superblock.project_quota_inode];
     let quota = quota.into_iter().filter(|it| it.0 != 0 && subject.geometry.valid_inode(*it));
     [superblock.rt_bitmap_inode, superblock.rt_summary_inode].into_iter().chain(quota).collect()
-}
-
-/// Makes the journal begin behind every position that metadata carries.
-pub(crate) fn renew_journal(subject: &mut Subject) -> Result<(), RepairError> {
-    // Positions that cannot be are taken away from what is written anew; the cycle follows those of the
-    // superblock, which the engine goes by.
-    let cycle = crate::journal::next_cycle(&subject.superblock);
-    recovery::renew_journal(&subject.device(), &subject.superblock, cycle)?;
-    let what = format!("the journal ends before what was written: it begins with cycle {cycle}");
-    subject.note(Place::Volume, what);
-    Ok(())
 }
 
 /// The superblock as it is now.

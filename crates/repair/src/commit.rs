@@ -1,11 +1,10 @@
 //! The changes of a repair brought to the device: all of them, or none.
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use undercroft_block::{BlockDevice, Sector};
+use undercroft_block::Sector;
 use undercroft_xfs::format::{BufferKind, Geometry, Header, Superblock};
-use undercroft_xfs::recovery::{BlockImage, images_size, install};
+use undercroft_xfs::recovery::{BlockImage, images_size};
 use undercroft_xfs::units::{AgBlock, AgNumber};
 
 use crate::error::RepairError;
@@ -75,15 +74,6 @@ pub(crate) fn fits(superblock: &Superblock, images: &[BlockImage]) -> (usize, bo
     let journal = journal(&geometry);
     let bytes = images_size(superblock, images);
     (bytes, (bytes as u64) < (journal.end - journal.start) * 512 / 4 * 3)
-}
-
-/// Brings the changes to the device through its journal.
-pub(crate) fn commit(
-    device: &Arc<dyn BlockDevice>,
-    superblock: &Superblock,
-    images: &[BlockImage],
-) -> Result<(), RepairError> {
-    Ok(install(device, superblock, images)?)
 }
 
 /// Sectors that ascend as ranges.

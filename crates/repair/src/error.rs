@@ -61,8 +61,8 @@ pub enum RepairError {
 
     /// The changes do not fit the journal, and nothing else would save a repair that is cut.
     #[error(
-        "the repair changes {bytes} bytes, which its journal cannot hold at once: an undo file is needed, so \
-         that a repair that is cut can be taken back (--undo FILE)"
+        "the repair changes {bytes} bytes and cannot be one transaction of the journal, which is too short or \
+         damaged itself: an undo file is needed, so that a repair that is cut can be taken back (--undo FILE)"
     )]
     NeedsUndo {
         /// Bytes.

@@ -44,6 +44,8 @@ pub(crate) struct Faults {
     pub(crate) copies: BTreeSet<AgNumber>,
     /// The journal, or positions in it.
     pub(crate) journal: bool,
+    /// Names, links and parent pointers do not agree.
+    pub(crate) names: bool,
     /// Quota files.
     pub(crate) quota: bool,
 }
@@ -58,6 +60,14 @@ impl Faults {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.findings.is_empty()
+    }
+
+    /// Whether there is more than names that do not agree.
+    pub(crate) fn has_structure(&self) -> bool {
+        self.superblock
+            || self.journal
+            || self.quota
+            || !(self.groups.is_empty() && self.inodes.is_empty() && self.copies.is_empty())
     }
 
     fn add(&mut self, finding: Finding) {
@@ -81,6 +91,8 @@ impl Faults {
                     self.inode_trees.insert(ag);
                 }
             }
+            (Location::Inode(_), "names" | "parent pointers") => self.names = true,
+            (Location::Inode(_), "inode") if finding.field == "nlink" => self.names = true,
             (Location::Inode(inode), structure) => {
                 let parts = match structure {
                     "directory" | "symbolic link" => Parts::DATA,

@@ -12,16 +12,16 @@ pub(crate) fn settle(
     scratch: Scratch,
     superblock: &Superblock,
     actions: &mut Vec<Action>,
-) -> Result<Scratch, RepairError> {
+) -> Result<(Scratch, Option<u32>), RepairError> {
     let note = |actions: &mut Vec<Action>, what: String, loss: Option<&str>| {
         actions.push(Action { place: Place::Volume, what, loss: loss.map(str::to_owned) });
     };
     match recover(&scratch.device(), &mut |_| {}) {
-        Ok(None) => return Ok(scratch),
+        Ok(None) => return Ok((scratch, None)),
         Ok(Some(report)) => {
             let what = format!("the journal is replayed ({} transactions)", report.transactions);
             note(actions, what, None);
-            return Ok(scratch);
+            return Ok((scratch, None));
         }
         Err(error) => {
             let what = format!("the journal cannot be replayed ({error}): it is emptied");
@@ -32,11 +32,12 @@ pub(crate) fn settle(
     let changed = scratch.renewed();
     let first = scratch.read(undercroft_block::Sector(0), superblock.geometry().sector_size())?;
     changed.write(undercroft_block::Sector(0), &first)?;
-    renew_journal(&changed.device(), superblock, next_cycle(superblock))?;
-    Ok(changed)
+    let cycle = next_cycle(superblock.lsn.cycle());
+    renew_journal(&changed.device(), superblock, cycle)?;
+    Ok((changed, Some(cycle)))
 }
 
-/// The cycle behind the one in which the superblock was written.
-pub(crate) fn next_cycle(superblock: &Superblock) -> u32 {
-    superblock.lsn.cycle().clamp(0, u32::MAX - 2) + 1
+/// The cycle behind another one.
+pub(crate) fn next_cycle(cycle: u32) -> u32 {
+    cycle.min(u32::MAX - 2) + 1
 }

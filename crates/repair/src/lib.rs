@@ -46,6 +46,8 @@ mod undo;
 mod group;
 mod names;
 
+mod positions;
+
 mod apply;
 mod lost;
 mod repair;

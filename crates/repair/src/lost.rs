@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use undercroft_recover::pieces::{self, Name};
 use undercroft_recover::{FoundFile, Salvaged, Scan};
 use undercroft_xfs::format::{
     AclKind, DeviceNumber, FileType, ForkFormat, InodeChunkRecord, InodeCore, InodeFlags,
-    InodeFlags2, Namespace,
+    InodeFlags2, Namespace, bytes, verify_attr_leaf,
 };
 use undercroft_xfs::ops::mend::RawAttribute;
-use undercroft_xfs::units::{AgInode, InodeNumber};
+use undercroft_xfs::units::{AgInode, FsBlock, InodeNumber};
 
 use crate::apply;
 use crate::chunks::{Chunks, INODES};
@@ -33,22 +34,30 @@ pub(crate) struct Testimony {
 
 impl Testimony {
     /// Reads the whole device.
-    pub(crate) fn gather(subject: &Subject) -> Result<Self, RepairError> {
+    pub(crate) fn gather(subject: &Subject, chunks: &Chunks) -> Result<Self, RepairError> {
         let device = subject.device();
         let whole = [0..device.capacity().0];
         let scan = Scan::read(&device, &whole, &mut |_, _, _| {});
         let mut testimony = Self::default();
-        let Some(traces) = scan.volume(subject.geometry.meta_uuid) else { return Ok(testimony) };
-        let (_, found) = Salvaged::find(&device, &scan, traces, &mut |_, _, _| {})?;
-        for file in found.files.iter() {
-            for name in file.own_names() {
+        for number in chunks.numbers(&subject.geometry) {
+            for name in own_names(subject, number)? {
                 if let Some(generation) = name.generation {
                     testimony.parents.insert(name.parent, generation);
                 }
             }
+        }
+        let Some(traces) = scan.volume(subject.geometry.meta_uuid) else { return Ok(testimony) };
+        let (_, found) = Salvaged::find(&device, &scan, traces, &mut |_, _, _| {})?;
+        for file in found.files.iter() {
             testimony.files.insert(file.id.number, file.clone());
         }
         Ok(testimony)
+    }
+
+    /// The paths that an inode is known by.
+    pub(crate) fn paths(&self, number: InodeNumber) -> Vec<Vec<Vec<u8>>> {
+        let paths = self.files.get(&number).map_or(&[][..], |file| &file.paths[..]);
+        paths.iter().filter(|path| path.is_complete).map(|path| path.names.clone()).collect()
     }
 
     /// Inodes that the chunks do not have, and that something is known of.
@@ -64,6 +73,39 @@ impl Testimony {
         numbers.into_iter().filter(is_missing).collect()
     }
 }
+
+/// The names that an inode says itself.
+fn own_names(subject: &Subject, number: InodeNumber) -> Result<Vec<Name>, RepairError> {
+    let geometry = &subject.geometry;
+    let bytes = subject.read_inode(number)?;
+    if !crate::chunks::is_inode(&bytes, number, geometry.meta_uuid) {
+        return Ok(Vec::new());
+    }
+    let Ok(core) = InodeCore::decode(&bytes, geometry) else { return Ok(Vec::new()) };
+    if core.forkoff == 0 {
+        return Ok(Vec::new());
+    }
+    let fork = &bytes[core.attr_fork(geometry)];
+    if core.attr_format == ForkFormat::Local {
+        return Ok(pieces::names_in_inode(geometry, fork));
+    }
+    let shape = (core.attr_format, core.attr_extents.into());
+    let map = pieces::map(&subject.disk, number, shape, fork).unwrap_or_default();
+    let mut names = Vec::new();
+    for extent in &map.extents {
+        for index in 0..u64::from(extent.len) {
+            let block = subject.blocks(FsBlock(extent.start.0 + index), 1)?;
+            let is_leaf = bytes::be16(&block, 8) == ATTRIBUTE_LEAF;
+            if is_leaf && verify_attr_leaf(&block, geometry).is_ok() {
+                names.extend(pieces::names_in_leaf(geometry, &block));
+            }
+        }
+    }
+    Ok(names)
+}
+
+/// The magic number of a leaf of attributes.
+const ATTRIBUTE_LEAF: u16 = 0x3bee;
 
 /// Makes room for inodes where there is no chunk any more.
 pub(crate) fn add_chunks(subject: &Subject, chunks: &mut Chunks, missing: &[InodeNumber]) {

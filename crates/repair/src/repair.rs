@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 use undercroft_block::stack::Overlay;
 use undercroft_block::{BlockDevice, Reserved, Sector, flush, write_all_at};
 use undercroft_xfs::format::Superblock;
-use undercroft_xfs::recovery::BlockImage;
+use undercroft_xfs::recovery::{BlockImage, install};
 use undercroft_xfs::units::{AgNumber, InodeNumber};
 
 use crate::action::{Action, Place};
@@ -17,6 +17,7 @@ use crate::chunks::Chunks;
 use crate::claims::{Claims, Taken};
 use crate::error::RepairError;
 use crate::faults::{Faults, Parts};
+use crate::inode::contents::Refill;
 use crate::inode::map::Evidence;
 use crate::inode::{Inode, Known};
 use crate::lost::{self, Testimony};
@@ -24,7 +25,7 @@ use crate::names::{self, Work};
 use crate::owners::Owners;
 use crate::scratch::Scratch;
 use crate::subject::Subject;
-use crate::{apply, commit, group, inode, journal, superblock, undo};
+use crate::{apply, commit, group, inode, journal, positions, superblock, undo};
 
 /// Rounds of a repair: each begins with the faults that the one before left.
 const MOST_ROUNDS: usize = 8;
@@ -41,6 +42,8 @@ pub struct Plan {
     scratch: Scratch,
     superblock: Superblock,
     images: Vec<BlockImage>,
+    /// The cycle that the journal begins with, if it begins anew.
+    new_cycle: Option<u32>,
 }
 
 impl Plan {
@@ -54,24 +57,29 @@ impl Plan {
         let mut actions = Vec::new();
         let scratch = Scratch::new(device);
         let superblock = superblock::mend(&scratch, &mut actions)?;
-        let scratch = journal::settle(scratch, &superblock, &mut actions)?;
+        let (scratch, new_cycle) = journal::settle(scratch, &superblock, &mut actions)?;
         let mut subject = Subject::new(scratch, superblock, actions)?;
+        subject.new_cycle = new_cycle;
         let mut owners = Owners::default();
         let mut faults = Faults::find(&subject.scratch)?;
         let texts = faults.findings.iter().map(ToString::to_string).collect();
-        let mut rounds = 0;
-        while !faults.is_empty() {
+        let (mut rounds, mut refills) = (0, Vec::new());
+        while !(faults.is_empty() && refills.is_empty()) {
             if rounds == MOST_ROUNDS {
                 let first = faults.findings.first().map_or_else(String::new, ToString::to_string);
                 return Err(RepairError::NotSound { count: faults.findings.len(), first });
             }
-            round(&mut subject, &faults, &mut owners)?;
+            if faults.has_structure() {
+                refills.append(&mut structures(&mut subject, &faults, &mut owners)?);
+            } else {
+                names(&mut subject, std::mem::take(&mut refills))?;
+            }
             faults = Faults::find(&subject.scratch)?;
             rounds += 1;
         }
         let images = commit::images(&subject.scratch, &subject.geometry)?;
-        let Subject { scratch, superblock, actions, .. } = subject;
-        Ok(Self { faults: texts, actions, scratch, superblock, images })
+        let Subject { scratch, superblock, actions, new_cycle, .. } = subject;
+        Ok(Self { faults: texts, actions, scratch, superblock, images, new_cycle })
     }
 
     /// Whether the volume is sound as it is.
@@ -95,7 +103,7 @@ impl Plan {
     /// Whether the changes fit the journal of the volume, so that a cut leaves all of them or none.
     #[must_use]
     pub fn fits_journal(&self) -> bool {
-        commit::fits(&self.superblock, &self.images).1
+        self.new_cycle.is_none() && commit::fits(&self.superblock, &self.images).1
     }
 
     /// Changes the device: all that is to change, or nothing, wherever it is cut. What sectors held before is
@@ -109,26 +117,27 @@ impl Plan {
         if self.images.is_empty() {
             return Ok(());
         }
-        let (bytes, fits) = commit::fits(&self.superblock, &self.images);
+        let (bytes, _) = commit::fits(&self.superblock, &self.images);
+        let fits = self.fits_journal();
         let below = self.scratch.below();
         let Some(undo) = undo else {
             if !fits {
                 return Err(RepairError::NeedsUndo { bytes });
             }
-            return commit::commit(below, &self.superblock, &self.images);
+            return Ok(install(below, &self.superblock, &self.images)?);
         };
         let ranges = if fits {
             // What a trial in memory writes is what will be written.
             let trial = Arc::new(Overlay::new(Arc::clone(below)));
             let device: Arc<dyn BlockDevice> = Arc::clone(&trial) as Arc<dyn BlockDevice>;
-            commit::commit(&device, &self.superblock, &self.images)?;
+            install(&device, &self.superblock, &self.images)?;
             trial.changed()
         } else {
             commit::ranges(&self.scratch.differences(&(0..0))?)
         };
         undo::keep(below, &ranges, undo)?;
         if fits {
-            commit::commit(below, &self.superblock, &self.images)?;
+            install(below, &self.superblock, &self.images)?;
         } else {
             self.write_to(below)?;
         }
@@ -151,16 +160,21 @@ impl Plan {
     }
 }
 
-/// One round: structures first, then names.
-fn round(subject: &mut Subject, faults: &Faults, owners: &mut Owners) -> Result<(), RepairError> {
+/// A round of structures: superblock, groups, inodes and their maps. Returns what has to be put into inodes
+/// that are empty now.
+fn structures(
+    subject: &mut Subject,
+    faults: &Faults,
+    owners: &mut Owners,
+) -> Result<Vec<(InodeNumber, Refill)>, RepairError> {
     // Before trees are made anew: what they said is evidence.
     for ag in &faults.groups {
         owners.remember(subject, *ag);
     }
-    if faults.journal {
-        apply::renew_journal(subject)?;
-    }
     let mut chunks = Chunks::read(subject, faults, owners)?;
+    if faults.journal {
+        positions::settle(subject, &chunks)?;
+    }
     let mut structure = Structure::default();
     structure.read(subject, faults, owners, &mut chunks)?;
     structure.contest(subject, faults, owners, &mut chunks)?;
@@ -173,9 +187,16 @@ fn round(subject: &mut Subject, faults: &Faults, owners: &mut Owners) -> Result<
     }
     superblock::settle(&subject.scratch, &subject.superblock, faults, &mut subject.actions)?;
     subject.reload()?;
+    Ok(refills)
+}
+
+/// A round of names, on structures that are sound.
+fn names(subject: &mut Subject, refills: Vec<(InodeNumber, Refill)>) -> Result<(), RepairError> {
+    let (faults, mut owners) = (Faults::default(), Owners::default());
+    let chunks = Chunks::read(subject, &faults, &mut owners)?;
     let rooted = apply::rooted(subject);
     names::mend(subject, &chunks, &Work { refills, rooted })?;
-    superblock::settle(&subject.scratch, &subject.superblock, &Faults::default(), &mut Vec::new())
+    subject.reload()
 }
 
 /// The inodes of a volume and what they claim.
@@ -228,8 +249,8 @@ impl Structure {
         damaged.retain(|number, _| !lost.contains(number));
         // Inodes that are free by their chunk, and not by what they say.
         for number in faults.inodes.keys() {
-            let is_free =
-                chunks.exists(&subject.geometry, *number) && !damaged.contains_key(number);
+            let is_free = chunks.exists(&subject.geometry, *number)
+                && !chunks.in_use(&subject.geometry, *number);
             if is_free {
                 apply::free_inode(subject, *number, chunks, &mut damaged, &mut self.groups)?;
             }
@@ -252,7 +273,7 @@ impl Structure {
             let is_left = inode::core::is_left_of(&bytes, *number, &subject.geometry);
             if !is_left {
                 lost.insert(*number);
-            } else if !apply::is_alive(&bytes, subject) {
+            } else if apply::is_free(&bytes) {
                 // It says itself that it is free.
                 chunks.set(&subject.geometry, *number, false);
                 self.groups.insert(subject.geometry.split_inode(*number).0);
@@ -264,7 +285,7 @@ impl Structure {
         let root = subject.geometry.root_inode;
         let is_unknown = faults.inode_trees.iter().any(|ag| chunks.unreadable.contains(ag));
         if !lost.is_empty() || is_unknown || !chunks.in_use(&subject.geometry, root) {
-            self.testimony = Testimony::gather(subject)?;
+            self.testimony = Testimony::gather(subject, chunks)?;
             let missing = self.testimony.missing(subject, chunks);
             // Where the tree of inodes is sound, others are free.
             let missing: Vec<_> = missing
@@ -297,8 +318,9 @@ impl Structure {
     ) -> Result<(), RepairError> {
         for number in lost {
             match lost::remade(subject, &self.testimony, owners, *number)? {
-                Some(inode) => {
+                Some(mut inode) => {
                     self.claim(subject, &inode);
+                    inode.refill.paths = self.testimony.paths(*number);
                     self.inodes.insert(*number, inode);
                 }
                 None => self.lose(subject, *number, chunks)?,

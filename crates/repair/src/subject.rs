@@ -18,6 +18,8 @@ pub(crate) struct Subject {
     pub(crate) geometry: Geometry,
     pub(crate) disk: Disk,
     pub(crate) actions: Vec<Action>,
+    /// The cycle that the journal has to begin with, if it has to begin anew.
+    pub(crate) new_cycle: Option<u32>,
 }
 
 impl Subject {
@@ -29,7 +31,7 @@ impl Subject {
     ) -> Result<Self, RepairError> {
         let disk = Disk::new(scratch.device())?;
         let geometry = superblock.geometry();
-        Ok(Self { scratch, superblock, geometry, disk, actions })
+        Ok(Self { scratch, superblock, geometry, disk, actions, new_cycle: None })
     }
 
     /// Reads the superblock again, which was changed.

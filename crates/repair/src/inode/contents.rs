@@ -19,12 +19,14 @@ use crate::subject::Subject;
 const VALUE_MAX: usize = 65_536;
 
 /// What was taken out of an inode, and is to be put into it again.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Refill {
     /// Entries of a directory that is empty now.
     pub(crate) entries: Option<Vec<Entry>>,
     /// Attributes of an inode that has none now.
     pub(crate) attributes: Option<Vec<RawAttribute>>,
+    /// Paths of an inode that was made again, as names from the root down.
+    pub(crate) paths: Vec<Vec<Vec<u8>>>,
 }
 
 /// The entries of a directory in blocks, and its parent.

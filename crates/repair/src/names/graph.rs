@@ -48,6 +48,8 @@ pub(super) struct Graph {
     nodes: FxHashMap<u64, Node>,
     rooted: FxHashSet<u64>,
     wrong: Vec<FalseEntry>,
+    /// Paths of inodes that were made again.
+    paths: FxHashMap<u64, Vec<Vec<Vec<u8>>>>,
     has_pointers: bool,
 }
 
@@ -71,6 +73,11 @@ impl Graph {
             nodes: FxHashMap::default(),
             rooted: work.rooted.iter().map(|number| number.0).collect(),
             wrong: Vec::new(),
+            paths: work
+                .refills
+                .iter()
+                .map(|(number, refill)| (number.0, refill.paths.clone()))
+                .collect(),
             has_pointers: geometry.features.parent_pointers(),
         };
         let numbers = chunks.numbers(geometry);
@@ -180,19 +187,25 @@ impl Graph {
     ) -> Result<(), RepairError> {
         self.break_circles(volume, actions)?;
         let mut lost_found = LostFound::default();
-        let mut alone: Vec<(bool, u64)> = self
+        let depth = |number: &u64| {
+            let paths = self.paths.get(number).map_or(&[][..], |paths| &paths[..]);
+            paths.iter().map(Vec::len).min().unwrap_or(0)
+        };
+        let mut alone: Vec<(bool, usize, u64)> = self
             .nodes
             .iter()
             .filter(|(number, node)| {
                 node.entries == 0 && **number != self.root.0 && !self.rooted.contains(number)
             })
-            .map(|(number, node)| (node.kind != FileType::Directory, *number))
+            .map(|(number, node)| (node.kind != FileType::Directory, depth(number), *number))
             .collect();
         alone.sort_unstable();
-        for (_, number) in alone {
+        for (_, _, number) in alone {
             let number = InodeNumber(number);
             let mut named = 0;
-            for name in self.own_names(volume, number)? {
+            let told = self.own_names(volume, number)?;
+            let told = if told.is_empty() { self.names_by_paths(volume, number) } else { told };
+            for name in told {
                 named += u32::from(self.enter(volume, number, &name, actions)?);
                 let is_directory = self.kind(number) == Some(FileType::Directory);
                 if is_directory && named > 0 {
@@ -262,6 +275,24 @@ impl Graph {
             }) && !self.is_below(name.directory, number)
         });
         Ok(names)
+    }
+
+    /// Names by the paths that an inode had, as far as the directories are there.
+    fn names_by_paths(&self, volume: &Volume, number: InodeNumber) -> Vec<LinkedName> {
+        let paths = self.paths.get(&number.0).map_or(&[][..], |paths| &paths[..]);
+        let name = |path: &Vec<Vec<u8>>| {
+            let (name, above) = path.split_last()?;
+            let mut directory = self.root;
+            for step in above {
+                let inode = volume.inode(directory).ok()?;
+                directory = ops::lookup(volume, &inode.read(), step).ok()??;
+            }
+            let is_directory = self.kind(directory) == Some(FileType::Directory);
+            let is_usable = is_directory && !self.is_below(directory, number);
+            let generation = self.generation(directory);
+            is_usable.then(|| LinkedName { directory, generation, name: name.clone() })
+        };
+        paths.iter().filter_map(name).collect()
     }
 
     /// Whether a directory is another one, or below it.

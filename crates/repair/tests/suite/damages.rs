@@ -1,7 +1,7 @@
 //! Each damage of the corpus: one field of one structure, put right, no file lost that xfs_repair keeps.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
@@ -14,6 +14,13 @@ use crate::files::{self, Files};
 
 fn open(image: &Path, read_only: bool) -> Arc<dyn BlockDevice> {
     Arc::new(FileDevice::open(image, read_only).unwrap())
+}
+
+/// The name of an undo file beside an image, where there is none.
+pub(crate) fn undo(image: &Path) -> Option<PathBuf> {
+    let path = image.with_extension("undo");
+    let _ = fs::remove_file(&path);
+    Some(path)
 }
 
 /// What xfs_repair leaves of a copy; `None` if it gives up.
@@ -50,7 +57,7 @@ fn every_damage_of_the_corpus_is_mended() {
                 continue;
             }
         };
-        if let Err(error) = plan.commit(None) {
+        if let Err(error) = plan.commit(undo(&image).as_deref()) {
             failures.push(format!("{}: {error}", damage.name));
             continue;
         }

@@ -10,7 +10,7 @@ use undercroft_judges::{Xfsprogs, kernel, rounds};
 use undercroft_repair::Plan;
 use undercroft_testkit::xfs::mutation::Subject;
 
-use crate::damages::of_xfs_repair;
+use crate::damages::{of_xfs_repair, undo};
 use crate::files;
 
 fn number(name: &str, default: u64) -> u64 {
@@ -42,7 +42,7 @@ fn mutants_are_mended() {
             let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(&image, false).unwrap());
             let done = catch_unwind(AssertUnwindSafe(|| {
                 let plan = Plan::find(device).map_err(|error| error.to_string())?;
-                plan.commit(None).map_err(|error| format!("commit: {error}"))?;
+                plan.commit(undo(&image).as_deref()).map_err(|error| format!("commit: {error}"))?;
                 Ok::<_, String>(plan.actions)
             }));
             let peer = || {

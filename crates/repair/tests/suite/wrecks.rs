@@ -10,7 +10,7 @@ use undercroft_judges::mount::Access;
 use undercroft_judges::{LoopMount, Xfsprogs, kernel};
 use undercroft_repair::Plan;
 
-use crate::damages::of_xfs_repair;
+use crate::damages::{of_xfs_repair, undo};
 use crate::files;
 
 /// Directories with files, three levels deep.
@@ -73,7 +73,8 @@ fn wrecked_volumes_come_back_with_their_names() {
         let peer = of_xfs_repair(&image, &copy, &tools);
         let peer = peer.map_or(0, |peer| files::right(&before, &peer));
         let device: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(&image, false).unwrap());
-        let done = Plan::find(device).and_then(|plan| plan.commit(None).map(|()| plan));
+        let done =
+            Plan::find(device).and_then(|plan| plan.commit(undo(&image).as_deref()).map(|()| plan));
         let plan = match done {
             Ok(plan) => plan,
             Err(error) => {
@@ -81,6 +82,9 @@ fn wrecked_volumes_come_back_with_their_names() {
                 continue;
             }
         };
+        if let Some(keep) = std::env::var_os("UNDERCROFT_KEEP") {
+            fs::copy(&image, keep).unwrap();
+        }
         if let Err(error) = tools.repair_check(&image) {
             failures.push(format!("{name}: {error}"));
         }
@@ -89,7 +93,7 @@ fn wrecked_volumes_come_back_with_their_names() {
         println!("{name}: {own} of {} right, {peer} by xfs_repair", before.len());
         if own < peer || own * 100 < before.len() * percent {
             let actions = &plan.actions[..plan.actions.len().min(40)];
-            failures.push(format!("{name}: {own} of {} right, {peer}: {actions:#?}", before.len()));
+            failures.push(format!("{name}: {own} of {} right, {peer}: {actions:?}", before.len()));
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));

@@ -27,6 +27,11 @@ impl Directory<'_, '_> {
         self.scan.checker.error(STRUCTURE, self.subject.location(), what);
     }
 
+    /// As [`error`](Self::error), of a name that is well-formed and leads nowhere.
+    pub(super) fn error_of_names(&self, what: impl Into<String>) {
+        self.scan.checker.error("names", self.subject.location(), what);
+    }
+
     pub(super) fn error_at(&self, block: FileBlock, what: impl Into<String>) {
         self.scan.checker.error(STRUCTURE, self.fork.location(block), what);
     }

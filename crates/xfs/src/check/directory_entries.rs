@@ -178,8 +178,9 @@ impl Directory<'_, '_> {
         self.subject.slot.dot_dot.store(target.0, Ordering::Relaxed);
         match self.scan.table.get(self.scan.checker.geometry(), target) {
             Some(slot) => slot.add_link(),
-            None => self
-                .error(format!("the entry \"..\" leads to inode {target}, which does not exist")),
+            None => self.error_of_names(format!(
+                "the entry \"..\" leads to inode {target}, which does not exist"
+            )),
         }
     }
 
@@ -198,12 +199,13 @@ impl Directory<'_, '_> {
         };
         self.listing.push(self.layout.hash(name), pointer, sum);
         if rooted_inodes(checker.volume.superblock(), geometry).contains(&entry.inode) {
-            self.error(format!("entry {} leads to a metadata file", text()));
+            self.error_of_names(format!("entry {} leads to a metadata file", text()));
             return;
         }
         let Some(slot) = self.scan.table.get(geometry, entry.inode) else {
             let inode = entry.inode;
-            self.error(format!("entry {} leads to inode {inode}, which does not exist", text()));
+            let what = format!("entry {} leads to inode {inode}, which does not exist", text());
+            self.error_of_names(what);
             return;
         };
         let (own, core) = (self.subject.number, self.subject.core);

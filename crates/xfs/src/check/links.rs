@@ -69,7 +69,7 @@ fn not_a_file(checker: &Checker, chunk: &Chunk, number: InodeNumber, slot: &Slot
     if slot.kind() == Kind::Free && (entries != 0 || slot.links.load(Relaxed) > 0) {
         let parent = slot.parent.load(Relaxed);
         let what = format!("is free in group {}, but directory {parent} leads to it", chunk.ag);
-        checker.error("inode", Location::Inode(number), what);
+        checker.error("names", Location::Inode(number), what);
     }
 }
 
@@ -91,7 +91,7 @@ fn inode(
         checker.expect("inode", location, "nlink", nlink, counted(links));
     }
     if links == 0 && nlink == 0 && !unlinked {
-        checker.error("inode", location, "is in use, but nothing leads to it");
+        checker.error("names", location, "is in use, but nothing leads to it");
     }
     let allowed = 1 << EntryType::Unknown as u8 | 1 << EntryType::from(kind) as u8;
     let types = slot.entry_types.load(Relaxed);
@@ -108,10 +108,10 @@ fn inode(
     let above = table.get(checker.geometry(), InodeNumber(parent)).filter(|_| parent != 0);
     if above.is_some_and(|above| above.has_flag(Slot::METADATA) != slot.has_flag(Slot::METADATA)) {
         let what = format!("the metadata flag differs from that of its directory {parent}");
-        checker.error("inode", location, what);
+        checker.error("names", location, what);
     }
     if is_root && slot.entries.load(Relaxed) != 0 {
-        checker.error("inode", location, "is a root, but a directory leads to it");
+        checker.error("names", location, "is a root, but a directory leads to it");
     }
     let features = &checker.geometry().features;
     if features.parent_pointers()

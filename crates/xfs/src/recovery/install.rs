@@ -18,6 +18,21 @@ use crate::units::Lsn;
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, Reserved, Sector, flush};
 
+/// Where the journal of a volume goes on: nothing on the volume may carry a later position.
+///
+/// # Errors
+/// The journal is damaged, or on another device; the device failed.
+pub fn journal_position(
+    device: &Arc<dyn BlockDevice>,
+    superblock: &Superblock,
+) -> Result<Lsn, Error> {
+    let geometry = superblock.geometry();
+    let Some(area) = LogArea::new(device, &geometry) else {
+        return Err(Error::NotUsable("its journal is on another device".into()));
+    };
+    Ok(area.ends(&geometry)?.next())
+}
+
 /// Makes the journal of a volume an empty one that begins with a cycle: 1 for one that was never used, later
 /// ones where metadata says that it was written in an earlier one. What was in it is lost.
 ///

@@ -36,7 +36,7 @@ use crate::format::{Assembly, BufferItem, Intent, LogItemKind, LoggedTransaction
 use crate::geometry::Geometry;
 use crate::log::{self, Defect, LogArea, LogEnds, Records, Strictness};
 pub use crate::log::{LogState, RecoveryReport, Torn};
-pub use install::{BlockImage, images_size, install, renew_journal};
+pub use install::{BlockImage, images_size, install, journal_position, renew_journal};
 use crate::units::Lsn;
 use crate::volume::{
     Copies, CopiesState, LiveOptions, Volume, finish_interrupted, read_superblock, write_copies,
