@@ -36,8 +36,8 @@ impl Testimony {
     /// Reads the whole device.
     pub(crate) fn gather(subject: &Subject, chunks: &Chunks) -> Result<Self, RepairError> {
         let device = subject.device();
-        let whole = [0..device.capacity().0];
-        let scan = Scan::read(&device, &whole, &mut |_, _, _| {});
+        let whole = 0..device.capacity().0;
+        let scan = Scan::read(&device, std::slice::from_ref(&whole), &mut |_, _, _| {});
         let mut testimony = Self::default();
         for number in chunks.numbers(&subject.geometry) {
             for name in own_names(subject, number)? {

@@ -12,6 +12,9 @@ use crate::subject::Subject;
 /// Blocks of the longest extent of a map.
 const LONGEST: u32 = (1 << 21) - 1;
 
+/// Extents of forks by inodes; `true` for the attribute fork.
+pub(crate) type Maps = BTreeMap<(InodeNumber, bool), Vec<Extent>>;
+
 /// Reverse mappings by group, read when they are asked for; `None` of a group whose tree is damaged.
 #[derive(Debug, Default)]
 pub(crate) struct Owners {
@@ -49,8 +52,8 @@ impl Owners {
         &mut self,
         subject: &Subject,
         wanted: &BTreeSet<InodeNumber>,
-    ) -> (BTreeMap<(InodeNumber, bool), Vec<Extent>>, BTreeSet<AgNumber>) {
-        let (mut maps, mut known) = (BTreeMap::new(), BTreeSet::new());
+    ) -> (Maps, BTreeSet<AgNumber>) {
+        let (mut maps, mut known) = (Maps::new(), BTreeSet::new());
         if wanted.is_empty() {
             return (maps, known);
         }

@@ -153,8 +153,8 @@ fn sizes(geometry: &Geometry) -> [u64; 8] {
 
 /// The copy whose sizes most copies have, of those in their places.
 fn best_copy(scratch: &Scratch, capacity: u64) -> Result<(u64, Superblock), RepairError> {
-    let whole = [0..capacity / 512];
-    let scan = Scan::read(&scratch.device(), &whole, &mut |_, _, _| {});
+    let whole = 0..capacity / 512;
+    let scan = Scan::read(&scratch.device(), std::slice::from_ref(&whole), &mut |_, _, _| {});
     let mut votes: HashMap<[u64; 8], Vec<(u64, Superblock)>> = HashMap::new();
     for traces in &scan.volumes {
         for (sector, superblock) in pieces::superblocks(traces) {

@@ -295,7 +295,7 @@ impl Inode {
             }
             contents::attributes_in_inode(fork)
         } else {
-            if !(is_wanted && !is_changed) && !is_cut && !self.attr.is_partial {
+            if (!is_wanted || is_changed) && !is_cut && !self.attr.is_partial {
                 return;
             }
             contents::attributes_in_blocks(subject, self.number, &self.attr.extents)

@@ -1,6 +1,7 @@
 //! Damaged volumes put right, with xfs_repair and the kernel as judges, and xfs_repair as the peer.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod cuts;
 mod damages;
 mod files;
 mod mutants;
