@@ -92,6 +92,8 @@ enum Soak {
     Torn(soak::TornArguments),
     /// Change volumes with mutated metadata: no verb may hang, panic, or write over other files
     Mutations(soak::MutationsArguments),
+    /// Damaged volumes repaired, as often as is asked, against xfs_repair on a copy
+    Repair(soak::RepairArguments),
     /// Volumes with one wrong field: our check and `xfs_repair -n` must agree
     Check(soak::CheckArguments),
     /// The same cut off by crashes: what answered tickets cover is there
@@ -168,6 +170,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Soak(Soak::Serve(arguments)) => soak::serve(arguments),
         Task::Soak(Soak::Torn(arguments)) => soak::torn(arguments),
         Task::Soak(Soak::Mutations(arguments)) => soak::mutations(arguments),
+        Task::Soak(Soak::Repair(arguments)) => soak::repair(arguments),
         Task::Soak(Soak::Check(arguments)) => soak::check(arguments),
         Task::Soak(Soak::ServeCrash(arguments)) => soak::serve_crash(arguments),
         Task::Soak(Soak::Tags(arguments)) => tags::soak(arguments),

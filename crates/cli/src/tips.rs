@@ -5,11 +5,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 /// Words, and the way.
 const TIPS: &[(&[&str], &str)] = &[
     (&["uuid", "admin", "tune", "tune2fs"], "`undercroft set` changes UUID and label"),
-    (
-        &["repair", "xfs_repair"],
-        "`undercroft check` finds damage, `undercroft fsck -p` finishes what was interrupted, \
-         xfs_repair mends the rest",
-    ),
+    (&["xfs_repair", "mend"], "`undercroft repair` makes a damaged volume sound again"),
     (
         &["resize", "resize2fs", "growfs", "expand"],
         "`undercroft grow` and `undercroft shrink` change the size",

@@ -21,6 +21,10 @@
 //! ```
 #![forbid(unsafe_code)]
 
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 // Rooms by floors, from the ground up: each uses only those on floors before its own.
 mod action;
 mod error;

@@ -10,6 +10,7 @@ mod peers;
 mod prototype;
 mod record;
 mod recover;
+mod repair;
 mod shared;
 mod shrink;
 mod source;
@@ -57,6 +58,8 @@ enum Bench {
     Shrink(shrink::ShrinkArguments),
     /// What comes back from damaged volumes, against xfs_repair on a copy
     Recover(recover::RecoverArguments),
+    /// What damaged volumes are after a repair, against xfs_repair
+    Repair(recover::RecoverArguments),
     /// How fast our mount is, against a null server, the kernel and other mounts
     Mount(mount::MountArguments),
     /// How fast our server and our client of network disks are, against nbdkit, qemu-nbd and fio
@@ -96,7 +99,8 @@ impl Bench {
             | Self::Replay(_)
             | Self::Reflink(_)
             | Self::Shrink(_)
-            | Self::Recover(_) => false,
+            | Self::Recover(_)
+            | Self::Repair(_) => false,
         }
     }
 
@@ -119,6 +123,7 @@ impl Bench {
             Self::Reflink(arguments) => shared::reflink(arguments),
             Self::Shrink(arguments) => shrink::shrink(arguments),
             Self::Recover(arguments) => recover::recover(arguments),
+            Self::Repair(arguments) => repair::repair(arguments),
             Self::Mount(arguments) => mount::run(arguments),
             Self::Nbd(arguments) => nbd::nbd(arguments),
         }
@@ -160,6 +165,12 @@ impl Bench {
                 "What comes back from damaged volumes",
                 "The kernel made the volume. Right are files with the path and the content that they \
                  had; `xfs_repair -L` mended a copy, which the kernel mounted.",
+            ],
+            Self::Repair(_) => [
+                "repair",
+                "Damaged volumes repaired",
+                "The kernel made the volume, and mounted what each repair left. Right are files with the \
+                 path and the content that they had; `xfs_repair -L` repaired a copy.",
             ],
             Self::Mount(_) => [
                 "mount",

@@ -35,8 +35,22 @@ pub(crate) struct RecoverArguments {
     work: Option<PathBuf>,
 }
 
+impl RecoverArguments {
+    pub(super) fn tree(&self) -> &Path {
+        &self.tree
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.size << 20
+    }
+
+    pub(super) fn work(&self) -> Option<&PathBuf> {
+        self.work.as_ref()
+    }
+}
+
 /// A volume that is to be damaged.
-struct Subject<'s> {
+pub(super) struct Subject<'s> {
     image: &'s Path,
     bytes: u64,
     /// Bytes of a group.
@@ -47,10 +61,10 @@ struct Subject<'s> {
 }
 
 /// A damage by its name.
-type Damage = (&'static str, fn(&Subject<'_>) -> Result<()>);
+pub(super) type Damage = (&'static str, fn(&Subject<'_>) -> Result<()>);
 
 /// The damages.
-const DAMAGES: [Damage; 9] = [
+pub(super) const DAMAGES: [Damage; 9] = [
     ("none", |_| Ok(())),
     ("16 KiB over the root directory's inodes", |at| at.zero(at.root, 16 << 10)),
     ("the first MiB", |at| at.zero(0, 1 << 20)),
@@ -114,7 +128,11 @@ pub(super) fn recover(arguments: &RecoverArguments) -> Result<Vec<Comparison>> {
     Ok(comparisons)
 }
 
-fn subject<'s>(base: &Path, image: &'s Path, newest: &'s Xfsprogs) -> Result<Subject<'s>> {
+pub(super) fn subject<'s>(
+    base: &Path,
+    image: &'s Path,
+    newest: &'s Xfsprogs,
+) -> Result<Subject<'s>> {
     let mut superblock = [0; 512];
     let file = File::open(base)?;
     file.read_exact_at(&mut superblock, 0)?;
@@ -131,7 +149,7 @@ fn subject<'s>(base: &Path, image: &'s Path, newest: &'s Xfsprogs) -> Result<Sub
 }
 
 /// The paths of all files below a directory.
-fn files(top: &Path) -> Result<Vec<PathBuf>> {
+pub(super) fn files(top: &Path) -> Result<Vec<PathBuf>> {
     let (mut files, mut left) = (Vec::new(), vec![PathBuf::new()]);
     while let Some(directory) = left.pop() {
         for entry in fs::read_dir(top.join(&directory))? {
@@ -148,7 +166,7 @@ fn files(top: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// How many files are below another directory as they were.
-fn right(sound: &Path, files: &[PathBuf], top: &Path) -> usize {
+pub(super) fn right(sound: &Path, files: &[PathBuf], top: &Path) -> usize {
     let same = |path: &&PathBuf| {
         let is_file = fs::symlink_metadata(top.join(path)).is_ok_and(|meta| meta.is_file());
         is_file && fs::read(top.join(path)).ok() == fs::read(sound.join(path)).ok()
@@ -179,7 +197,12 @@ fn salvaged(image: &Path, work: &Path, sound: &Path, files: &[PathBuf]) -> Resul
 }
 
 /// The right files on the volume that `xfs_repair` mended, none if the kernel does not mount it.
-fn repaired(image: &Path, newest: &Xfsprogs, sound: &Path, files: &[PathBuf]) -> Result<usize> {
+pub(super) fn repaired(
+    image: &Path,
+    newest: &Xfsprogs,
+    sound: &Path,
+    files: &[PathBuf],
+) -> Result<usize> {
     let repair = Command::new(newest.tool("xfs_repair")?).arg("-L").arg(image).output();
     repair.context("cannot start xfs_repair")?;
     // Both volumes have one UUID.

@@ -1,6 +1,6 @@
 //! `undercroft fsck`: the command as fsck(8) calls it.
 
-use super::{check, replay};
+use super::{check, repair, replay};
 use crate::image::{self, ImageArgs};
 use crate::report::{self, Outcome};
 use anyhow::Result;
@@ -15,15 +15,15 @@ pub(super) const UNCORRECTED: u8 = 4;
 pub(crate) const TROUBLE: u8 = 8;
 pub(crate) const WRONG_USAGE: u8 = 16;
 
-/// Replay and check a volume as fsck(8) asks for it, with its exit statuses.
+/// Replay, check and repair a volume as fsck(8) asks for it, with its exit statuses.
 ///
 /// This is what `fsck.undercroft` does, a name that packages install for fsck(8). With -a, -p or -y the
-/// journal is replayed first, as a mount would do, and what a cut grow, set or shrink left is completed;
-/// else, and with --no-replay, nothing is written. Faults are told, not repaired: that is
-/// xfs_repair(8)'s work.
+/// journal is replayed first, as a mount would do, and what a cut grow, set or shrink left is completed.
+/// Faults whose repair loses nothing are repaired then, all at once through the journal; others are told, and
+/// `undercroft repair` shows what they cost. Without these options, and with --no-replay, nothing is written.
 ///
-/// Exit status: 0 no faults; 1 the journal was replayed or blocks were freed, and no faults; 4 faults; 8 it
-/// failed; 16 wrong usage.
+/// Exit status: 0 no faults; 1 the journal was replayed, blocks were freed or faults repaired, and none are
+/// left; 4 faults; 8 it failed; 16 wrong usage.
 ///
 /// For example: undercroft fsck -p root.img
 #[derive(clap::Args)]
@@ -93,6 +93,9 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     }
     let options = CheckOptions { replay: args.image.may_replay(), ..CheckOptions::default() };
     Ok(match check::volume(&args.image, &options, args.json, out)? {
+        Outcome::Findings if may_write && repair::without_loss(&args.image, args.json, out)? => {
+            Outcome::Status(CORRECTED)
+        }
         Outcome::Findings => Outcome::Status(UNCORRECTED),
         _ if corrected => Outcome::Status(CORRECTED),
         outcome => outcome,

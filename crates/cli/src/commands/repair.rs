@@ -121,6 +121,33 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     tell(args, &plan, (true, undo.as_deref()), out)
 }
 
+/// Repairs a volume if that loses nothing and is one transaction of its journal; whether it did.
+pub(super) fn without_loss(image: &ImageArgs, json: bool, out: &mut dyn Write) -> Result<bool> {
+    let plan = match Plan::find(image.writable_device()?) {
+        Ok(plan) => plan,
+        Err(error) => {
+            report::note(format_args!("{}: cannot be repaired: {error}", image.name()));
+            return Ok(false);
+        }
+    };
+    let losses = plan.actions.iter().filter(|action| action.loss.is_some()).count();
+    if losses > 0 || !plan.fits_journal() {
+        report::note(format_args!(
+            "`undercroft repair {}` repairs it, with {losses} losses; --dry-run shows them",
+            image.name()
+        ));
+        return Ok(false);
+    }
+    plan.commit(None).map_err(|error| image.explain(error.into()))?;
+    if json {
+        report::json_line(out, &serde_json::json!({ "repaired": plan.actions.len() }))?;
+    } else {
+        let actions: Vec<String> = plan.actions.iter().map(line).collect();
+        list(out, "repaired, and nothing is lost", &actions, false)?;
+    }
+    Ok(true)
+}
+
 fn find(args: &Args, device: Arc<dyn BlockDevice>) -> Result<Plan> {
     let plan = Plan::find(device);
     plan.map_err(|error| anyhow::Error::from(error).context(format!("{}", args.image.name())))

@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use crate::run::succeeds;
 
 /// Examples for what a test cannot give them: fio, which need not be there, and whole disks.
-const ELSEWHERE: [&str; 8] = [
+const ELSEWHERE: [&str; 10] = [
     // They want files that were removed; the tests of `deleted` have some.
     "undercroft undelete disk.img /home/ann rescued",
     "undercroft undelete disk.img --all --since @1764410000 rescued",
@@ -17,12 +17,15 @@ const ELSEWHERE: [&str; 8] = [
     "undercroft undelete disk.img --all --to-image rescued.img",
     "undercroft undelete --in-place disk.img /home/ann",
     "undercroft undelete --in-place disk.img --all --since @1764410000",
+    // It takes a repair back, which a sound volume does not get.
+    "undercroft repair --undo-with disk.img.undo disk.img",
+    "undercroft repair --undo /root/sdb1.undo /dev/sdb1",
     "undercroft lab iops --smoke --driver file-io_uring --driver file-threads --batch 32 --fio",
     "undercroft resync 'stripe:64k(mirror(/dev/sda,/dev/sdb),mirror(/dev/sdc,/dev/sdd))' /dev/sdd",
 ];
 
 /// The volumes that the examples of a command speak of; those of others need none.
-const VOLUMES: [(&str, &[&str]); 21] = [
+const VOLUMES: [(&str, &[&str]); 22] = [
     ("", &["disk.img"]),
     ("build", &["base.img"]),
     ("diff", &["old.img", "new.img", "root.img", "disk.img", "a.img", "b.img", "app.img"]),
@@ -31,6 +34,7 @@ const VOLUMES: [(&str, &[&str]); 21] = [
     ("fsck", &["root.img"]),
     ("deleted", &["disk.img"]),
     ("salvage", &["disk.img"]),
+    ("repair", &["disk.img"]),
     ("timeline", &["disk.img"]),
     ("get", &["root.img"]),
     ("copy", &["old.img", "new.img"]),

@@ -32,6 +32,7 @@ mod pages;
 mod partitions;
 mod qcow2;
 mod recipes;
+mod repair;
 mod rootless;
 mod rules;
 mod run;

@@ -174,9 +174,8 @@ pub fn change_parents(
             let what = format!("a parent pointer to directory {parent} is there: {is_there}");
             return Err(Error::Inode { inode: number, what });
         }
-        trans.reserve(
-            worst_case::parent_pointer(&trans) + attribute_fork::blocks(&trans, inode),
-        )?;
+        trans
+            .reserve(worst_case::parent_pointer(&trans) + attribute_fork::blocks(&trans, inode))?;
         trans.lock_groups(affected(volume, inode)?)?;
         trans.begin_changes();
         attribute_fork::make(&mut trans, inode, attr::local_size([pointer.attribute(&value)]))?;

@@ -12,8 +12,8 @@ mod cancels;
 mod clean;
 mod finish;
 mod images;
-mod install;
 mod inodes;
+mod install;
 mod intents;
 #[cfg(test)]
 mod item_tests;
@@ -36,12 +36,12 @@ use crate::format::{Assembly, BufferItem, Intent, LogItemKind, LoggedTransaction
 use crate::geometry::Geometry;
 use crate::log::{self, Defect, LogArea, LogEnds, Records, Strictness};
 pub use crate::log::{LogState, RecoveryReport, Torn};
-pub use install::{BlockImage, images_size, install, journal_position, renew_journal};
 use crate::units::Lsn;
 use crate::volume::{
     Copies, CopiesState, LiveOptions, Volume, finish_interrupted, read_superblock, write_copies,
 };
 use cancels::Cancels;
+pub use install::{BlockImage, images_size, install, journal_position, renew_journal};
 use reads::Wanted;
 use replay::Replay;
 use std::sync::Arc;
