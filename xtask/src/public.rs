@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use crate::{shell, workspace};
 
 /// Crates with a stable public surface.
-const CRATES: [&str; 11] = [
+const CRATES: [&str; 12] = [
     "undercroft-block",
     "undercroft-container",
     "undercroft-fs",
@@ -19,6 +19,7 @@ const CRATES: [&str; 11] = [
     "undercroft-image",
     "undercroft-nbd",
     "undercroft-recover",
+    "undercroft-repair",
     "undercroft-source",
     "undercroft-tags",
     "undercroft-xfs",

@@ -29,9 +29,9 @@ struct Readme;
 mod action;
 mod error;
 
-mod faults;
 mod scratch;
 
+mod faults;
 mod subject;
 
 mod owners;
@@ -41,22 +41,25 @@ mod chunks;
 mod free;
 mod inode;
 mod superblock;
+mod undo;
 
 mod claims;
 mod commit;
+mod free_inode;
 mod journal;
-mod undo;
 
 mod group;
+mod lost;
 mod names;
-
 mod positions;
 
-mod apply;
-mod lost;
-mod repair;
+mod structure;
+
+mod writer;
+
+mod plan;
 
 pub use action::{Action, Place};
 pub use error::RepairError;
-pub use repair::Plan;
+pub use plan::Plan;
 pub use undo::{UndoFile, UndoState};

@@ -12,9 +12,9 @@ use undercroft_xfs::format::{
 use undercroft_xfs::ops::mend::RawAttribute;
 use undercroft_xfs::units::{AgInode, FsBlock, InodeNumber};
 
-use crate::apply;
 use crate::chunks::{Chunks, INODES};
 use crate::error::RepairError;
+use crate::free_inode;
 use crate::inode::Inode;
 use crate::inode::contents::{self, Refill};
 use crate::inode::map::ForkMap;
@@ -289,7 +289,7 @@ pub(crate) fn clear(
             }
             let bytes = subject.read_inode(number)?;
             if !crate::chunks::is_inode(&bytes, number, geometry.meta_uuid) {
-                apply::write_free(subject, number)?;
+                free_inode::write_free(subject, number)?;
             }
         }
     }

@@ -36,10 +36,24 @@ impl Subject {
 
     /// Reads the superblock again, which was changed.
     pub(crate) fn reload(&mut self) -> Result<(), RepairError> {
-        self.superblock = crate::apply::superblock(self)?;
+        let bytes = self.scratch.read(Sector(0), self.geometry.sector_size())?;
+        self.superblock = Superblock::decode(&bytes).map_err(|_| RepairError::NoSuperblock)?;
         self.geometry = self.superblock.geometry();
         self.disk = Disk::new(self.scratch.device())?;
         Ok(())
+    }
+
+    /// Files that the superblock leads to.
+    pub(crate) fn rooted(&self) -> Vec<InodeNumber> {
+        let superblock = &self.superblock;
+        let quota = [
+            superblock.user_quota_inode,
+            superblock.group_quota_inode,
+            superblock.project_quota_inode,
+        ];
+        let quota = quota.into_iter().filter(|it| it.0 != 0 && self.geometry.valid_inode(*it));
+        let realtime = [superblock.rt_bitmap_inode, superblock.rt_summary_inode];
+        realtime.into_iter().chain(quota).collect()
     }
 
     pub(crate) fn note(&mut self, place: Place, what: impl Into<String>) {

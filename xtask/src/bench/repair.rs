@@ -30,7 +30,7 @@ pub(super) fn repair(arguments: &RecoverArguments) -> Result<Vec<Comparison>> {
     ensure!(!files.is_empty(), "there are no files in {}", arguments.tree().display());
     let mut comparisons = Vec::new();
     for (name, damage) in DAMAGES {
-        let mut damaged = || {
+        let damaged = || {
             let subject = subject(&base, &image, &newest)?;
             shell::run(Command::new("cp").arg("--sparse=always").arg(&base).arg(&image))?;
             damage(&subject).with_context(|| format!("cannot damage a volume: {name}"))

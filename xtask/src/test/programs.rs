@@ -21,7 +21,7 @@ use super::counts::Counts;
 use crate::{shell, workspace};
 
 /// Those that take longest go first, else they are what is left at the end.
-const LONG: [&str; 9] = [
+const LONG: [&str; 10] = [
     "undercroft-xfs journal",
     "undercroft-xfs files",
     "undercroft suite",
@@ -30,6 +30,7 @@ const LONG: [&str; 9] = [
     "undercroft-xfs volume",
     "undercroft-xfs check",
     "undercroft-recover suite",
+    "undercroft-repair suite",
     "undercroft mount",
 ];
 

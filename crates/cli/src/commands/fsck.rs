@@ -1,6 +1,7 @@
 //! `undercroft fsck`: the command as fsck(8) calls it.
 
-use super::{check, repair, replay};
+use super::repair::{self, CORRECTED, UNCORRECTED};
+use super::{check, replay};
 use crate::image::{self, ImageArgs};
 use crate::report::{self, Outcome};
 use anyhow::Result;
@@ -10,8 +11,6 @@ use undercroft_xfs::check::CheckOptions;
 use undercroft_xfs::maintain;
 
 /// Exit statuses of fsck(8).
-pub(super) const CORRECTED: u8 = 1;
-pub(super) const UNCORRECTED: u8 = 4;
 pub(crate) const TROUBLE: u8 = 8;
 pub(crate) const WRONG_USAGE: u8 = 16;
 

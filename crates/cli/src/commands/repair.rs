@@ -1,6 +1,5 @@
 //! `undercroft repair`.
 
-use super::fsck::{CORRECTED, UNCORRECTED};
 use crate::failure::Usage;
 use crate::image::{self, ImageArgs};
 use crate::report::{self, Outcome};
@@ -14,6 +13,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, FileDevice};
 use undercroft_repair::{Plan, UndoFile, UndoState};
+
+/// Exit statuses of fsck(8).
+pub(super) const CORRECTED: u8 = 1;
+pub(super) const UNCORRECTED: u8 = 4;
 
 /// Make a damaged volume sound again, in place, with its names.
 ///

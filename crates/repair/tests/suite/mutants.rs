@@ -32,7 +32,7 @@ fn mutants_are_mended() {
     let (image, copy) = (directory.path().join("image"), directory.path().join("copy"));
     let mut failures = Vec::new();
     let (mut own_right, mut peer_right, mut refused) = (0, 0, 0);
-    let most = number("UNDERCROFT_ROUNDS", rounds(40, 2000));
+    let most = number("UNDERCROFT_ROUNDS", rounds(12, 2000));
     let faults = number("UNDERCROFT_FAULTS", 10) as usize;
     for round in 0..most {
         let verdict = subject.round(faults, |subject| {

@@ -3,10 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashSet;
-use undercroft_block::Sector;
 use undercroft_xfs::format::{
-    ForkFormat, INODE_GENERATION_OFFSET, InodeCore, InodeFlags2, RmapFlags, RmapOwner, RmapRecord,
-    Superblock, bytes,
+    ForkFormat, InodeFlags2, RmapFlags, RmapOwner, RmapRecord, bytes, stamp_inode_crc,
 };
 use undercroft_xfs::units::{AgNumber, FileBlock, FsBlock, InodeNumber};
 
@@ -14,11 +12,10 @@ use crate::action::Place;
 use crate::chunks::Chunks;
 use crate::claims;
 use crate::error::RepairError;
-use crate::faults::Parts;
 use crate::free::Free;
 use crate::inode::Inode;
 use crate::inode::contents::Refill;
-use crate::repair::Structure;
+use crate::structure::Structure;
 use crate::subject::Subject;
 use crate::tree::{map_blocks, write_map};
 
@@ -79,7 +76,7 @@ impl<'s> Writer<'s> {
             let what = format!("the times of inode {number} cannot be stored");
             return Err(RepairError::NotSupported(what));
         }
-        undercroft_xfs::format::stamp_inode_crc(&mut new);
+        stamp_inode_crc(&mut new);
         if new != old {
             if inode.notes.is_empty() {
                 inode.notes.push(("counters or checksum are wrong: set right".into(), None));
@@ -188,79 +185,4 @@ fn take(
         }
     }
     Err(RepairError::NotSupported("no room for the map of a file".into()))
-}
-
-/// An inode that is free by its chunk and has faults: in use if it says so, else made free in all ways.
-pub(crate) fn free_inode(
-    subject: &mut Subject,
-    number: InodeNumber,
-    chunks: &mut Chunks,
-    damaged: &mut BTreeMap<InodeNumber, Parts>,
-    groups: &mut BTreeSet<AgNumber>,
-) -> Result<(), RepairError> {
-    let bytes = subject.read_inode(number)?;
-    let is_alive = crate::inode::core::is_left_of(&bytes, number, &subject.geometry)
-        && is_alive(&bytes, subject);
-    if is_alive {
-        chunks.set(&subject.geometry, number, true);
-        groups.insert(subject.geometry.split_inode(number).0);
-        damaged.insert(number, Parts::CORE);
-        subject.note(Place::Inode(number), "it is in use, and counts as free: set right");
-    } else if !is_sound_free(&bytes, number, subject) {
-        write_free(subject, number)?;
-        subject.note(Place::Inode(number), "it is free, and does not say so: set right");
-    }
-    Ok(())
-}
-
-/// Whether the bytes of an inode say that there is a file: a type, names or blocks.
-pub(crate) fn is_alive(inode: &[u8], subject: &Subject) -> bool {
-    let (mode, links) = (bytes::be16(inode, 2), bytes::be32(inode, 16));
-    let has_kind = undercroft_xfs::format::FileType::from_mode(mode).is_some();
-    let blocks = bytes::be64(inode, 64);
-    let has_blocks = blocks > 0 && blocks <= subject.geometry.blocks;
-    (has_kind && links > 0)
-        || (links > 0 && links < 1 << 20 && has_blocks)
-        || (has_kind && has_blocks)
-}
-
-/// Whether the bytes of an inode say that there is no file.
-pub(crate) fn is_free(inode: &[u8]) -> bool {
-    let (mode, links) = (bytes::be16(inode, 2), bytes::be32(inode, 16));
-    mode == 0 && links == 0 && bytes::be64(inode, 64) == 0
-}
-
-fn is_sound_free(inode: &[u8], number: InodeNumber, subject: &Subject) -> bool {
-    let core = InodeCore::decode(inode, &subject.geometry);
-    undercroft_xfs::format::inode_crc_matches(inode)
-        && core.is_ok_and(|core| {
-            core.verify(number, &subject.geometry).is_ok()
-                && core.mode == 0
-                && core.nblocks == 0
-                && core.data_extents == 0
-                && core.attr_extents == 0
-        })
-}
-
-/// Makes the bytes of an inode those of one that was never used, of the next generation.
-pub(crate) fn write_free(subject: &Subject, number: InodeNumber) -> Result<(), RepairError> {
-    let mut inode = subject.read_inode(number)?;
-    let generation = bytes::be32(&inode, INODE_GENERATION_OFFSET).wrapping_add(1);
-    InodeCore::write_never_used(&mut inode, &subject.geometry, number, generation);
-    subject.write_inode(number, &mut inode)
-}
-
-/// Files that the superblock leads to.
-pub(crate) fn rooted(subject: &Subject) -> Vec<InodeNumber> {
-    let superblock = &subject.superblock;
-    let quota =
-        [superblock.user_quota_inode, superblock.group_quota_inode, superblock.project_quota_inode];
-    let quota = quota.into_iter().filter(|it| it.0 != 0 && subject.geometry.valid_inode(*it));
-    [superblock.rt_bitmap_inode, superblock.rt_summary_inode].into_iter().chain(quota).collect()
-}
-
-/// The superblock as it is now.
-pub(crate) fn superblock(subject: &Subject) -> Result<Superblock, RepairError> {
-    let bytes = subject.scratch.read(Sector(0), subject.geometry.sector_size())?;
-    Superblock::decode(&bytes).map_err(|_| RepairError::NoSuperblock)
 }
