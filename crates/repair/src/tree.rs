@@ -231,7 +231,7 @@ pub(crate) fn map_blocks(geometry: &Geometry, extents: usize, room: usize) -> us
     if extents <= room / Extent::LEN {
         return 0;
     }
-    let root = (room - BmapRoot::HEADER_LEN) / 16;
+    let root = room.saturating_sub(BmapRoot::HEADER_LEN) / 16;
     TreePlan::new(geometry, TreeKind::Bmbt, 0).blocks(extents, root)
 }
 
@@ -252,7 +252,11 @@ pub(crate) fn write_map(
         fork[..records.len()].copy_from_slice(&records);
         return Ok(ForkFormat::Extents);
     }
-    let root = (fork.len() - BmapRoot::HEADER_LEN) / 16;
+    let root = fork.len().saturating_sub(BmapRoot::HEADER_LEN) / 16;
+    if root == 0 {
+        let what = format!("the fork of inode {} has no room for its map", core.number);
+        return Err(RepairError::NotSupported(what));
+    }
     let plan = TreePlan::new(geometry, TreeKind::Bmbt, core.number.0);
     let (children, level) = plan.write(scratch, &records, &mut blocks.iter().copied(), root)?;
     bytes::put_be16(fork, BmapRoot::LEVEL, level);

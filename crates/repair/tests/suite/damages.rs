@@ -40,6 +40,8 @@ fn every_damage_of_the_corpus_is_mended() {
     let tools = Xfsprogs::newest().unwrap();
     let before = files::of(open(&pristine, true));
     assert!(before.len() > 100);
+    let plan = Plan::find(open(&pristine, false)).unwrap();
+    assert!(plan.is_sound() && plan.actions.is_empty(), "{:?}", plan.actions);
     let (image, copy) = (directory.path().join("image"), directory.path().join("copy"));
     let mut failures = Vec::new();
     let only = std::env::var("UNDERCROFT_ONLY").ok();

@@ -29,6 +29,21 @@ fn populate(root: &Path) {
     }
 }
 
+/// Entries below a directory; each can be looked at.
+fn walk(directory: &Path) -> usize {
+    let mut count = 0;
+    for entry in fs::read_dir(directory).unwrap() {
+        let entry = entry.unwrap();
+        count += 1;
+        if entry.file_type().unwrap().is_dir() {
+            count += walk(&entry.path());
+        } else {
+            entry.metadata().unwrap();
+        }
+    }
+    count
+}
+
 fn zero(image: &Path, start: u64, len: u64) {
     let file = fs::File::options().write(true).open(image).unwrap();
     file.write_all_at(&vec![0; len as usize], start).unwrap();
@@ -87,6 +102,14 @@ fn wrecked_volumes_come_back_with_their_names() {
         };
         if let Err(error) = tools.repair_check(&image) {
             failures.push(format!("{name}: {error}"));
+        }
+        // The kernel mounts it, and can walk all of it and write.
+        let mount = LoopMount::new(&image, Access::ReadWrite, &[]).unwrap();
+        let walked = walk(mount.path());
+        fs::write(mount.path().join("new"), "after the repair").unwrap();
+        mount.unmount().unwrap();
+        if walked < before.len() * percent / 100 {
+            failures.push(format!("{name}: the kernel sees {walked} of {}", before.len()));
         }
         let own =
             files::right(&before, &files::of(Arc::new(FileDevice::open(&image, true).unwrap())));
