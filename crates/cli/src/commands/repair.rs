@@ -113,7 +113,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     let device = args.image.writable_device()?;
     let undo = undo_file(args)?;
     let undo = match undo {
-        Some(path) => finish_cut(args, &device, path)?,
+        Some(path) => finish_cut(args, &device, &path)?,
         None => None,
     };
     let plan = find(args, device)?;
@@ -153,7 +153,7 @@ pub(super) fn without_loss(image: &ImageArgs, json: bool, out: &mut dyn Write) -
 
 fn find(args: &Args, device: Arc<dyn BlockDevice>) -> Result<Plan> {
     let plan = Plan::find(device);
-    plan.map_err(|error| anyhow::Error::from(error).context(format!("{}", args.image.name())))
+    plan.map_err(|error| anyhow::Error::from(error).context(args.image.name()))
 }
 
 /// The undo file that is asked for, or is usual.
@@ -172,16 +172,12 @@ fn undo_file(args: &Args) -> Result<Option<PathBuf>> {
 }
 
 /// Takes back a repair that was cut, of which an undo file tells; returns a name that is free.
-fn finish_cut(
-    args: &Args,
-    device: &Arc<dyn BlockDevice>,
-    path: PathBuf,
-) -> Result<Option<PathBuf>> {
+fn finish_cut(args: &Args, device: &Arc<dyn BlockDevice>, path: &Path) -> Result<Option<PathBuf>> {
     for number in 1_u32.. {
         let path = match number {
-            1 => path.clone(),
+            1 => path.to_owned(),
             _ => {
-                let mut name = path.clone().into_os_string();
+                let mut name = path.as_os_str().to_owned();
                 name.push(format!(".{number}"));
                 PathBuf::from(name)
             }
@@ -215,7 +211,7 @@ fn take_back(args: &Args, file: &Path, out: &mut dyn Write) -> Result<Outcome> {
     if args.json {
         report::json_line(out, &serde_json::json!({ "taken_back_bytes": bytes }))?;
     } else {
-        writeln!(out, "the repair is taken back: {} bytes are as they were", bytes)?;
+        writeln!(out, "the repair is taken back: {bytes} bytes are as they were")?;
     }
     Ok(Outcome::Done)
 }
