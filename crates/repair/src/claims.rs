@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use rustc_hash::FxHashSet;
-use undercroft_xfs::format::{RmapFlags, RmapOwner, RmapRecord};
-use undercroft_xfs::units::{AgNumber, FsBlock, InodeNumber};
+use undercroft_xfs::format::{
+    BufferKind, FileType, Header, InodeFlags2, RmapFlags, RmapOwner, RmapRecord, bytes,
+};
+use undercroft_xfs::units::{AgBlock, AgNumber, FileBlock, FsBlock, InodeNumber};
 
 use crate::chunks::{self, Chunks};
 use crate::error::RepairError;
@@ -97,10 +99,10 @@ pub(crate) fn fixed(subject: &Subject, chunks: &Chunks, ag: AgNumber) -> Vec<Rma
         start,
         len,
         owner,
-        offset: undercroft_xfs::units::FileBlock(0),
+        offset: FileBlock(0),
         flags: RmapFlags::empty(),
     };
-    let first = undercroft_xfs::units::AgBlock(0);
+    let first = AgBlock(0);
     let mut records = vec![own(first, geometry.ag_header_blocks(), RmapOwner::FILE_SYSTEM)];
     let (log_group, log) = geometry.split_block(geometry.log_start);
     if log_group == ag {
@@ -134,18 +136,15 @@ fn is_shared(
     if numbers.iter().all(|number| shared.contains(number)) {
         return true;
     }
-    let says = |number: &InodeNumber| {
-        let bytes = subject.read_inode(*number).unwrap_or_default();
-        let flags2 =
-            bytes.get(120..128).map_or(0, |_| undercroft_xfs::format::bytes::be64(&bytes, 120));
-        flags2 & 2 != 0
+    let read = |number: InodeNumber| {
+        let bytes = subject.read_inode(number).ok()?;
+        let mode = bytes::be16(&bytes, 2);
+        let is_file = FileType::from_mode(mode) == Some(FileType::Regular);
+        is_file.then(|| bytes::be64(&bytes, 120) & InodeFlags2::REFLINK.bits() != 0)
     };
-    let confirmed = pair.map(|record| owners.confirms(subject, ag, record));
-    let is_rightful = match confirmed {
-        [Some(true), Some(true)] => true,
-        [Some(_), Some(_)] => false,
-        _ => numbers.iter().all(says),
-    };
+    let (Some(first), Some(second)) = (read(numbers[0]), read(numbers[1])) else { return false };
+    let is_rightful = (first && second)
+        || pair.into_iter().all(|record| owners.confirms(subject, ag, record) == Some(true));
     if is_rightful {
         shared.extend(numbers);
     }
@@ -184,15 +183,14 @@ fn loser(
         _ => {}
     }
     let changed = |number| {
-        let bytes = subject.read_inode(number)?;
-        Ok::<u64, RepairError>(undercroft_xfs::format::bytes::be64(&bytes, 112))
+        let inode = subject.read_inode(number)?;
+        Ok::<u64, RepairError>(bytes::be64(&inode, 112))
     };
     Ok(Some(if changed(first)? >= changed(second)? { second } else { first }))
 }
 
 /// The inode that a block of metadata says it belongs to.
 fn block_owner(subject: &Subject, block: FsBlock) -> Result<Option<InodeNumber>, RepairError> {
-    use undercroft_xfs::format::{BufferKind, Header};
     let bytes = subject.blocks(block, 1)?;
     let header = BufferKind::of_block(&bytes).and_then(Header::of);
     let header = header.filter(|header| {

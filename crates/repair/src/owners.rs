@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use undercroft_recover::pieces;
 use undercroft_xfs::format::{AllocRecord, Extent, RmapFlags, RmapRecord};
-use undercroft_xfs::units::{AgNumber, FileBlock, FsBlock, InodeNumber};
+use undercroft_xfs::units::{AgBlock, AgNumber, FileBlock, FsBlock, InodeNumber};
 
 use crate::subject::Subject;
 
@@ -102,11 +102,22 @@ impl Owners {
                     overlaps(record.start.0, record.len) && record.owner != claim.owner
                 })
             });
-        is_anothers
-            || self.free_of(subject, ag).is_some_and(|free| {
-                let behind = free.partition_point(|it| it.start.0 < claim.start.0 + claim.len);
-                free[..behind].last().is_some_and(|last| overlaps(last.start.0, last.len))
-            })
+        is_anothers || self.has_free(subject, ag, claim.start, claim.len)
+    }
+
+    /// Whether blocks of a range were free.
+    pub(crate) fn has_free(
+        &mut self,
+        subject: &Subject,
+        ag: AgNumber,
+        start: AgBlock,
+        len: u32,
+    ) -> bool {
+        let end = start.0 + len;
+        self.free_of(subject, ag).is_some_and(|free| {
+            let behind = free.partition_point(|it| it.start.0 < end);
+            free[..behind].last().is_some_and(|last| last.start.0 + last.len > start.0)
+        })
     }
 
     /// The free extents of a group, as they were.

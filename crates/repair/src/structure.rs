@@ -45,6 +45,7 @@ impl Structure {
     ) -> Result<(), RepairError> {
         self.claims = Claims::new(subject.geometry.ag_count);
         let mut damaged: BTreeMap<InodeNumber, Parts> = BTreeMap::new();
+        let mut doubted = Vec::new();
         for number in chunks.numbers(&subject.geometry) {
             let parts = faults.inodes.get(&number).copied();
             let bytes = subject.read_inode(number)?;
@@ -56,7 +57,7 @@ impl Structure {
                         faults.groups.contains(ag) && owners.doubts(subject, *ag, record)
                     });
                     if is_doubted {
-                        damaged.insert(number, Parts::CORE | Parts::DOUBTED);
+                        doubted.push(inode);
                     } else {
                         claims.into_iter().for_each(|(ag, record)| self.claims.add(ag, record));
                     }
@@ -66,6 +67,7 @@ impl Structure {
                 }
             }
         }
+        self.doubt(subject, owners, doubted, &mut damaged);
         let lost = self.lost(subject, faults, chunks, &damaged)?;
         damaged.retain(|number, _| !lost.contains(number));
         // Inodes that are free by their chunk, and not by what they say.
@@ -148,6 +150,46 @@ impl Structure {
             }
         }
         Ok(())
+    }
+
+    /// Maps that reverse mappings contradict: those count unless they are wrong themselves, as what they say
+    /// instead is free, or another's, or nothing.
+    fn doubt(
+        &mut self,
+        subject: &Subject,
+        owners: &mut Owners,
+        doubted: Vec<Inode>,
+        damaged: &mut BTreeMap<InodeNumber, Parts>,
+    ) {
+        let wanted: BTreeSet<InodeNumber> = doubted.iter().map(|inode| inode.number).collect();
+        let (maps, _) = owners.maps(subject, &wanted);
+        for inode in doubted {
+            let number = inode.number;
+            let own: Vec<_> = inode.data.extents.iter().chain(&inode.attr.extents).collect();
+            let told = [false, true].map(|is_attr| maps.get(&(number, is_attr)));
+            let others = told.into_iter().flatten().flatten().filter(|extent| {
+                !own.iter().any(|own| {
+                    own.start <= extent.start
+                        && extent.start.0 + u64::from(extent.len)
+                            <= own.start.0 + u64::from(own.len)
+                })
+            });
+            let mut others = others.peekable();
+            let is_empty = others.peek().is_none();
+            let is_refuted = is_empty
+                || others.any(|extent| {
+                    let (ag, start) = subject.geometry.split_block(extent.start);
+                    let end = start.0 + extent.len;
+                    let claims = &self.claims.groups[ag.0 as usize];
+                    owners.has_free(subject, ag, start, extent.len)
+                        || claims.iter().any(|it| it.start.0 < end && it.start.0 + it.len > start.0)
+                });
+            if is_refuted {
+                self.claim(subject, &inode);
+            } else {
+                damaged.insert(number, Parts::CORE | Parts::DOUBTED);
+            }
+        }
     }
 
     fn claim(&mut self, subject: &Subject, inode: &Inode) {
