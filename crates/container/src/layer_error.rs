@@ -38,6 +38,20 @@ pub enum LayerError {
         /// The way to its contents.
         way: &'static str,
     },
+    /// It is encrypted, and there is no key.
+    #[error("{device} is encrypted with LUKS, and there is no key")]
+    Locked {
+        /// The device.
+        device: String,
+    },
+    /// It is encrypted, and no key fits.
+    #[error("no key that was given opens one of the {slots} key slots of the LUKS container on {device}")]
+    WrongKey {
+        /// The device.
+        device: String,
+        /// Slots that were tried.
+        slots: usize,
+    },
     /// Parts are not there.
     #[error("{what} needs {missing}; {way}")]
     Missing {

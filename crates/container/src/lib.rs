@@ -1,6 +1,6 @@
 //! Disks in files of a format of their own, and disks of which others are made, as block devices.
 //!
-//! [`Layers`] finds what is in a disk by its content: partitions, and the volumes of LVM, in any order.
+//! [`Layers`] finds what is in a disk by its content: partitions, volumes of LVM, containers of LUKS, in any order.
 //!
 //! [`open`] looks at the first bytes of a file. If they are those of a format that is known, the disk in
 //! it is a [`BlockDevice`] with threads of its own, so that volumes, partitions and stacks can be on it as
@@ -30,6 +30,7 @@ mod driver;
 
 mod open;
 
+pub mod luks;
 pub mod lvm;
 
 pub mod layers;

@@ -33,6 +33,7 @@ pub mod tree;
 pub mod cache;
 pub mod load;
 pub mod loop_device;
+pub mod lvm;
 pub mod mount;
 pub mod nbd;
 pub mod populate;

@@ -11,7 +11,7 @@ use serde::Serialize;
 use std::io::Write;
 use undercroft_block::partition::Scheme;
 use undercroft_block::stack::{Description, DiskFormat};
-use undercroft_container::layers::{Choice, Depth, Layers, Node, Place};
+use undercroft_container::layers::{Layers, Node, Place};
 use undercroft_source::Foreign;
 
 /// Show what is in disk images: their format, partitions, logical volumes, file systems with labels and UUIDs.
@@ -60,6 +60,9 @@ struct Inside {
     table: Option<&'static str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     disks: Vec<Member>,
+    /// What is in a LUKS container.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decrypted: Option<Box<Member>>,
     partitions: Vec<Portion>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     logical_volumes: Vec<Logical>,
@@ -140,8 +143,7 @@ fn format_of(image: &Description, format: &FormatArgs) -> &'static str {
 }
 
 fn look(image: &Description, format: &FormatArgs) -> Result<Layers> {
-    let opened = ImageArgs::disk_of(image.clone()).with_format(format.clone());
-    let layers = Layers::look(&opened.disk()?, &Choice::default(), Depth::Everything)?;
+    let layers = ImageArgs::disk_of(image.clone()).with_format(format.clone()).layers()?;
     for note in layers.notes() {
         report::note(format_args!("{image}: {note}"));
     }
@@ -169,6 +171,7 @@ impl Inside {
             fault,
             table,
             disks: Vec::new(),
+            decrypted: None,
             partitions: Vec::new(),
             logical_volumes: Vec::new(),
         };
@@ -196,6 +199,10 @@ impl Inside {
                     contents,
                     inside,
                 }),
+                Place::Decrypted => {
+                    let name = name_of(node);
+                    all.decrypted = Some(Box::new(Member { name, bytes, contents, inside }));
+                }
                 Place::Whole => {
                     all.disks.push(Member { name: name_of(node), bytes, contents, inside });
                 }
@@ -260,6 +267,7 @@ fn branches(layers: &Layers, number: usize, indent: &str, rows: &mut Vec<Row>) {
             Place::Logical { group, name, .. } => {
                 (text::visible(&format!("{group}/{name}")), "logical volume".to_owned())
             }
+            Place::Decrypted => ("decrypted".to_owned(), "LUKS".to_owned()),
             Place::Whole => (text::visible(&name_of(node)), "disk".to_owned()),
         };
         rows.push(row(node, format!("{indent}{branch}{name}"), kind));

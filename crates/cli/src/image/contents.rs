@@ -1,5 +1,6 @@
 //! What an image holds that is no volume, and the way on.
 
+use super::keys::{HOW, KeyRing};
 use crate::text;
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, BlockError, Sector, read_buffer};
@@ -56,6 +57,7 @@ fn describe(node: &Node) -> String {
             let (group, name) = (group.escape_debug(), name.escape_debug());
             format!("{group}/{name} (logical volume, {bytes})")
         }
+        Place::Decrypted => format!("in it ({bytes})"),
         Place::Whole => match &node.device {
             Ok(device) => format!("{} ({bytes})", text::visible(device.name())),
             Err(_) => bytes,
@@ -71,11 +73,17 @@ fn describe(node: &Node) -> String {
 }
 
 /// Why there is no volume on a device, and the way on; `None` if it begins as a volume does.
-pub(super) fn refusal(device: &Arc<dyn BlockDevice>) -> Option<String> {
+pub(super) fn refusal(device: &Arc<dyn BlockDevice>, keys: &KeyRing) -> Option<String> {
     if device.capacity() == Sector::ZERO && device.members().is_empty() {
         return None;
     }
-    let layers = Layers::look(device, &Choice::default(), Depth::Everything).ok()?;
+    let keys = keys.keys();
+    let layers = Layers::look(device, &Choice::default(), Depth::Everything, &keys).ok()?;
+    let how = if layers.is_locked() { format!("; {HOW}") } else { String::new() };
+    why_none(&layers, device).map(|why| why + &how)
+}
+
+fn why_none(layers: &Layers, device: &Arc<dyn BlockDevice>) -> Option<String> {
     let [root, inside @ ..] = layers.nodes() else { return None };
     if root.is_volume() {
         return None;
@@ -83,14 +91,14 @@ pub(super) fn refusal(device: &Arc<dyn BlockDevice>) -> Option<String> {
     if !inside.is_empty() {
         let what = match (root.table, device.members()) {
             (Some(_), _) => "a disk with partitions",
-            (None, []) => "made of others by LVM",
+            (None, []) => "a disk with others in it",
             (None, _) => "several disks",
         };
         let how = match inside.iter().filter(|node| node.is_volume()).count() {
             0 => "none of them with XFS",
             _ => "choose one with --partition, by number, name or label, or with --lv",
         };
-        return Some(format!("it is {what}, {how}: {}", list(&layers)));
+        return Some(format!("it is {what}, {how}: {}", list(layers)));
     }
     match (&root.contents, &root.fault) {
         (Some(found), Some(fault)) => return Some(format!("it is {found}, but {fault}")),

@@ -3,6 +3,7 @@
 pub(crate) mod contents;
 mod format;
 mod image_name;
+mod keys;
 mod part;
 pub(crate) mod salvaged;
 
@@ -18,6 +19,7 @@ use std::error::Error;
 use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use undercroft_block::stack::{
@@ -37,10 +39,11 @@ use uuid::Uuid;
 
 pub(crate) use format::FormatArgs;
 pub(crate) use image_name::ImageName;
+use keys::KeyRing;
 use part::Opened;
 pub(crate) use part::{Part, PartArgs};
 pub(crate) use undercroft_container::layers::PartitionChoice;
-use undercroft_container::layers::Place;
+use undercroft_container::layers::{Choice, Depth, Layers, Place};
 
 /// An option that no help shows: a command that changes a volume replays its journal, so that
 /// --no-replay only refuses volumes.
@@ -86,6 +89,10 @@ pub(crate) struct ImageArgs {
     /// What was opened in the image, from the outside to the volume.
     #[arg(skip)]
     chosen: OnceCell<Vec<Place>>,
+
+    /// Passphrases, once they were needed.
+    #[arg(skip)]
+    key_ring: OnceCell<Rc<KeyRing>>,
 }
 
 impl ImageArgs {
@@ -96,6 +103,7 @@ impl ImageArgs {
             part: PartArgs::default(),
             otherwise: part,
             chosen: OnceCell::new(),
+            key_ring: OnceCell::new(),
             no_replay: false,
             format: FormatArgs::default(),
             stats: StatsArgs::default(),
@@ -104,15 +112,30 @@ impl ImageArgs {
         }
     }
 
+    /// The passphrases that are known.
+    fn key_ring(&self) -> Result<Rc<KeyRing>> {
+        if let Some(ring) = self.key_ring.get() {
+            return Ok(Rc::clone(ring));
+        }
+        let ring = Rc::new(self.format.key_ring()?);
+        Ok(Rc::clone(self.key_ring.get_or_init(|| ring)))
+    }
+
+    /// What is in the disk that the image is, for reading.
+    pub(crate) fn layers(&self) -> Result<Layers> {
+        self.note_mounted();
+        let disk = self.open_disk(true, None)?;
+        let keys = self.key_ring()?;
+        let look = || {
+            Layers::look(&disk, &Choice::default(), Depth::Everything, &keys.keys())
+        };
+        let layers = look()?;
+        Ok(if layers.is_locked() && keys.ask(&layers)? { look()? } else { layers })
+    }
+
     /// All of an image.
     pub(crate) fn disk_of(image: Description) -> Self {
         Self::part_of(image, Part::whole())
-    }
-
-    /// The disk that the image is, for reading.
-    pub(crate) fn disk(&self) -> Result<Arc<dyn BlockDevice>> {
-        self.note_mounted();
-        self.open_disk(true, None)
     }
 
     /// The same; its files get this engine, unless the image says another.
@@ -381,8 +404,9 @@ impl ImageArgs {
         disk: Arc<dyn BlockDevice>,
         part: &Part,
     ) -> Result<Arc<dyn BlockDevice>> {
+        let keys = self.key_ring()?;
         let Opened { device, way, notes } =
-            part::open(disk, part).map_err(|error| error.context(self.cannot_open()))?;
+            part::open(disk, part, &keys).map_err(|error| error.context(self.cannot_open()))?;
         let is_first = self.chosen.set(way.clone()).is_ok();
         if !is_first {
             return Ok(device);
@@ -393,6 +417,7 @@ impl ImageArgs {
         if let ([outer, ..], true) = (way.as_slice(), *part == Part::default()) {
             let what = match outer {
                 Place::Partition(_) => "is a disk with partitions",
+                Place::Decrypted => "is encrypted",
                 _ => "belongs to LVM",
             };
             let way: Vec<_> = way.iter().rev().map(ToString::to_string).collect();
@@ -543,8 +568,12 @@ impl ImageArgs {
             return error.context(self.cannot_open());
         }
         let disk = self.open_disk(true, None).ok();
-        let device = disk.and_then(|disk| part::open(disk, &self.part()).ok());
-        match device.and_then(|opened| contents::refusal(&opened.device)) {
+        let keys = self.key_ring().ok();
+        let why = disk.zip(keys).and_then(|(disk, keys)| {
+            let opened = part::open(disk, &self.part(), &keys).ok()?;
+            contents::refusal(&opened.device, &keys)
+        });
+        match why {
             Some(why) => anyhow!(why).context(self.cannot_open()),
             None => error.context(self.cannot_open()),
         }

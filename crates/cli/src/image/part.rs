@@ -1,13 +1,14 @@
 //! The part of an image that is the volume.
 
 use super::contents;
+use super::keys::{HOW, KeyRing};
 use crate::failure::Usage;
 use crate::stats::IMAGE_HEADING;
 use crate::value;
 use anyhow::{Context, Result, anyhow};
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, Sector, Window};
-use undercroft_container::layers::{Choice, Depth, Layers, Node, PartitionChoice, Place, Unselected};
+use undercroft_container::layers::{Choice, Depth, Layers, Node, PartitionChoice, Place, Selected, Unselected};
 
 /// The part of an image that is the volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,7 +90,7 @@ pub(super) struct Opened {
 }
 
 /// The device that a part of a disk is.
-pub(super) fn open(disk: Arc<dyn BlockDevice>, part: &Part) -> Result<Opened> {
+pub(super) fn open(disk: Arc<dyn BlockDevice>, part: &Part, keys: &KeyRing) -> Result<Opened> {
     let (choice, as_it_is) = match part {
         Part::Offset(offset) => {
             let device = from_offset(disk, *offset)?;
@@ -101,15 +102,28 @@ pub(super) fn open(disk: Arc<dyn BlockDevice>, part: &Part) -> Result<Opened> {
         Part::Exactly(choice) => (choice, true),
         Part::Found(choice) => (choice, false),
     };
-    let layers = Layers::look(&disk, choice, Depth::Volumes)?;
-    let selected = layers.select(choice, as_it_is).map_err(|why| refused(&disk, choice, why))?;
+    let look = || Layers::look(&disk, choice, Depth::Volumes, &keys.keys());
+    let mut layers = look()?;
+    let mut selected = layers.select(choice, as_it_is);
+    let has_volume = |layers: &Layers, selected: &Result<Selected, Unselected>| {
+        selected.as_ref().is_ok_and(|selected| layers.nodes()[selected.node].is_volume())
+    };
+    if layers.is_locked() && !as_it_is && !has_volume(&layers, &selected) && keys.ask(&layers)? {
+        layers = look()?;
+        selected = layers.select(choice, as_it_is);
+    }
+    let selected = selected.map_err(|why| refused(&disk, choice, why, keys))?;
     if selected.node == 0 && !disk.members().is_empty() {
-        let why = contents::refusal(&disk).unwrap_or_else(|| "there is nothing on them".to_owned());
+        let why = contents::refusal(&disk, keys).unwrap_or_else(|| "there is nothing on them".to_owned());
         return Err(anyhow!(why));
     }
     let way = layers.way(selected.node).into_iter().map(|node: &Node| node.place.clone());
     let way = way.filter(|place| *place != Place::Whole).collect();
-    Ok(Opened { device: selected.device, way, notes: layers.notes().to_vec() })
+    let mut notes = layers.notes().to_vec();
+    if layers.is_locked() && selected.node != 0 {
+        notes.push(format!("a LUKS container was not looked into; {HOW}"));
+    }
+    Ok(Opened { device: selected.device, way, notes })
 }
 
 fn from_offset(disk: Arc<dyn BlockDevice>, offset: u64) -> Result<Arc<dyn BlockDevice>> {
@@ -123,13 +137,20 @@ fn from_offset(disk: Arc<dyn BlockDevice>, offset: u64) -> Result<Arc<dyn BlockD
 }
 
 /// Why a choice means no device, with all that there is.
-fn refused(disk: &Arc<dyn BlockDevice>, choice: &Choice, why: Unselected) -> anyhow::Error {
+fn refused(
+    disk: &Arc<dyn BlockDevice>,
+    choice: &Choice,
+    why: Unselected,
+    keys: &KeyRing,
+) -> anyhow::Error {
     let named = named(choice);
-    let Ok(layers) = Layers::look(disk, &Choice::default(), Depth::Everything) else {
+    let keys = keys.keys();
+    let Ok(layers) = Layers::look(disk, &Choice::default(), Depth::Everything, &keys) else {
         return anyhow!("there is no {named}");
     };
     let only_root = layers.nodes().len() == 1;
     match (why, layers.nodes().first().and_then(|root| root.contents.as_ref())) {
+        (Unselected::Fault(fault), _) if layers.is_locked() => anyhow!("{named}: {fault}; {HOW}"),
         (Unselected::Fault(fault), _) => anyhow!("{named}: {fault}"),
         (Unselected::NotThere, Some(found)) if only_root && contents::is_container(found) => {
             anyhow!("it is {found}, which is not read: {}", found.way)

@@ -4,6 +4,7 @@ use super::choice::Choice;
 use super::node::{Layers, Node, Place};
 use super::select::Depth;
 use crate::layer_error::LayerError;
+use crate::luks::{Container, Keys};
 use crate::lvm::{self, PhysicalVolume};
 use std::error::Error;
 use std::sync::Arc;
@@ -19,7 +20,8 @@ const MAX_NODES: usize = 2048;
 const FRONT: usize = 8 << 10;
 
 impl Layers {
-    /// Looks at all that is in a disk. With a choice, what is beside the chosen is not looked into.
+    /// Looks at all that is in a disk. With a choice, what is beside the chosen is not looked into. What is
+    /// encrypted is opened with the keys, if one fits.
     ///
     /// # Errors
     /// The disk fails, or is a member of something and damaged.
@@ -27,12 +29,14 @@ impl Layers {
         disk: &Arc<dyn BlockDevice>,
         choice: &Choice,
         depth: Depth,
+        keys: &Keys,
     ) -> Result<Self, LayerError> {
         let head = match depth {
             Depth::Volumes => FRONT,
             Depth::Everything => FOREIGN_HEAD,
         };
-        let mut search = Search { layers: Self::default(), choice, head, physical: Vec::new() };
+        let mut search =
+            Search { layers: Self::default(), choice, keys, head, physical: Vec::new() };
         let mut round = search.roots(disk)?;
         for _ in 0..MAX_ROUNDS {
             let mut next = Vec::new();
@@ -55,6 +59,7 @@ impl Layers {
 struct Search<'c> {
     layers: Layers,
     choice: &'c Choice,
+    keys: &'c Keys,
     /// Bytes of each device that are looked at.
     head: usize,
     /// Physical volumes of which nothing is made yet, with their numbers.
@@ -101,19 +106,42 @@ impl Search<'_> {
         device: &Arc<dyn BlockDevice>,
         is_root: bool,
     ) -> Result<Vec<usize>, LayerError> {
-        match PhysicalVolume::read(device) {
-            Ok(Some(volume)) => {
-                if let Some(found) = &mut self.layers.nodes[number].contents {
-                    found.label = volume.group().map(|name| name.as_bytes().to_vec());
-                    found.uuid = Some(volume.id());
-                }
-                self.physical.push((number, volume));
+        match self.made_of(number, device) {
+            Ok(inside) => Ok(inside),
+            Err(error @ LayerError::Device(_)) if is_root => Err(error),
+            Err(error) => {
+                let node = &mut self.layers.nodes[number];
+                node.is_locked =
+                    matches!(error, LayerError::Locked { .. } | LayerError::WrongKey { .. });
+                node.fault = Some(in_words(&error));
+                Ok(Vec::new())
             }
-            Ok(None) => {}
-            Err(error @ LayerError::Device(_)) if is_root => return Err(error),
-            Err(error) => self.layers.nodes[number].fault = Some(in_words(&error)),
+        }
+    }
+
+    /// What a member is made of, or made part of later.
+    fn made_of(
+        &mut self,
+        number: usize,
+        device: &Arc<dyn BlockDevice>,
+    ) -> Result<Vec<usize>, LayerError> {
+        if let Some(volume) = PhysicalVolume::read(device)? {
+            self.describe(number, volume.group(), volume.id());
+            self.physical.push((number, volume));
+        } else if let Some(container) = Container::read(device)? {
+            self.describe(number, None, container.uuid().to_owned());
+            let device = Ok(container.open(self.keys)?);
+            return Ok(self.add(vec![Node::new(Some(number), Place::Decrypted, device)]));
         }
         Ok(Vec::new())
+    }
+
+    /// Adds to what is known of the contents of a device.
+    fn describe(&mut self, number: usize, label: Option<&str>, uuid: String) {
+        if let Some(found) = &mut self.layers.nodes[number].contents {
+            found.label = label.map(|label| label.as_bytes().to_vec());
+            found.uuid = Some(uuid);
+        }
     }
 
     fn table(
@@ -210,7 +238,8 @@ impl Node {
     ) -> Self {
         let capacity = device.as_ref().map_or(Sector::ZERO, |device| device.capacity());
         let bytes = capacity.to_bytes().unwrap_or(u64::MAX);
-        Self { parent, place, bytes, device, contents: None, table: None, fault: None }
+        let (contents, table, fault, is_locked) = (None, None, None, false);
+        Self { parent, place, bytes, device, contents, table, fault, is_locked }
     }
 }
 

@@ -31,6 +31,8 @@ pub struct Node {
     pub table: Option<Scheme>,
     /// Why nothing is made of what is on it.
     pub fault: Option<String>,
+    /// Whether a key is what is missing.
+    pub is_locked: bool,
 }
 
 /// What a device is in another one.
@@ -49,6 +51,8 @@ pub enum Place {
         /// Its identifier.
         id: String,
     },
+    /// What is in a container of LUKS.
+    Decrypted,
 }
 
 impl Layers {
@@ -62,6 +66,12 @@ impl Layers {
     #[must_use]
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// Whether something was not looked into for want of a key.
+    #[must_use]
+    pub fn is_locked(&self) -> bool {
+        self.nodes.iter().any(|node| node.is_locked)
     }
 
     /// From what was opened to a device, itself included.
@@ -115,6 +125,7 @@ impl fmt::Display for Place {
             Self::Logical { group, name, .. } => {
                 write!(f, "logical volume {}/{}", group.escape_debug(), name.escape_debug())
             }
+            Self::Decrypted => f.write_str("the LUKS container"),
         }
     }
 }

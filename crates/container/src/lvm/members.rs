@@ -1,7 +1,7 @@
 //! Devices that are physical volumes, put together to groups.
 
 use super::assemble::Assembly;
-use super::group::Group;
+use super::group::{Group, Logical, Role};
 use super::physical::{self, Physical};
 use crate::layer_error::LayerError;
 use std::collections::BTreeMap;
@@ -184,7 +184,9 @@ impl VolumeGroup {
 
     /// The volumes that are for use, by name.
     pub fn volumes(&self) -> impl Iterator<Item = LogicalVolume> {
-        let visible = self.group.logical.iter().filter(|(_, volume)| volume.is_visible);
+        // Snapshots are for use, too, and marked otherwise.
+        let is_listed = |volume: &Logical| volume.is_visible || matches!(volume.role, Role::SnapshotOf(_));
+        let visible = self.group.logical.iter().filter(move |(_, volume)| is_listed(volume));
         visible.map(|(name, volume)| LogicalVolume {
             name: name.clone(),
             id: hyphened(&volume.id),

@@ -3,6 +3,7 @@
 
 mod backing;
 mod hostile;
+mod lvm;
 mod qemu;
 mod reads;
 mod writes;
