@@ -45,7 +45,9 @@ pub enum LayerError {
         device: String,
     },
     /// It is encrypted, and no key fits.
-    #[error("no key that was given opens one of the {slots} key slots of the LUKS container on {device}")]
+    #[error(
+        "no key that was given opens one of the {slots} key slots of the LUKS container on {device}"
+    )]
     WrongKey {
         /// The device.
         device: String,

@@ -77,7 +77,8 @@ impl Lvm {
     pub fn runs(&self, volume: &str) -> Result<Runs, Error> {
         let report = |arguments: &[&str]| {
             let usual = ["--noheadings", "--units", "b", "--nosuffix", "--separator", ";", "-o"];
-            let all: Vec<_> = arguments[..1].iter().chain(&usual).chain(&arguments[1..]).copied().collect();
+            let all: Vec<_> =
+                arguments[..1].iter().chain(&usual).chain(&arguments[1..]).copied().collect();
             // Without the warning that there is no device mapper.
             self.run(&all).map(|said| lines(&said))
         };
@@ -140,9 +141,9 @@ impl Runs {
     /// Whether a byte of a disk is one of the volume.
     #[must_use]
     pub fn have(&self, disk: usize, byte: u64) -> bool {
-        self.runs.iter().any(|run| {
-            run.disk == disk && (run.offset..run.offset + run.length).contains(&byte)
-        })
+        self.runs
+            .iter()
+            .any(|run| run.disk == disk && (run.offset..run.offset + run.length).contains(&byte))
     }
 
     fn file(&self, disk: usize, act: impl FnOnce(&File) -> io::Result<()>) -> Result<(), Error> {
@@ -154,6 +155,7 @@ impl Runs {
 
 /// Fields of the lines of a report.
 fn lines(report: &str) -> Vec<Vec<String>> {
-    let lines = report.lines().map(str::trim).filter(|line| !line.is_empty() && !line.contains("WARNING"));
+    let lines =
+        report.lines().map(str::trim).filter(|line| !line.is_empty() && !line.contains("WARNING"));
     lines.map(|line| line.split(';').map(|field| field.trim().to_owned()).collect()).collect()
 }

@@ -21,9 +21,9 @@ mod population;
 mod rules;
 
 mod disk_image;
+mod managers;
 mod mount;
 mod nbd;
-mod managers;
 mod partitions;
 mod sample;
 

@@ -88,6 +88,9 @@ mod tests {
         assert!(matches!(error.reason, Reason::OutOfRange { .. }));
         flush(&both).unwrap();
         let one = disk();
-        assert!(matches!(Together::new("lvm", vec![Arc::clone(&one), one]), Err(StackError::Twice { .. })));
+        assert!(matches!(
+            Together::new("lvm", vec![Arc::clone(&one), one]),
+            Err(StackError::Twice { .. })
+        ));
     }
 }

@@ -112,7 +112,10 @@ mod tests {
         assert_eq!(error.sector, Sector(3));
         let seen = Window::for_reading(disk);
         assert_eq!(seen.capacity(), Sector(64));
-        assert!(matches!(write_all_at(&seen, Sector(0), &[0; 512]).unwrap_err().reason, Reason::ReadOnly));
+        assert!(matches!(
+            write_all_at(&seen, Sector(0), &[0; 512]).unwrap_err().reason,
+            Reason::ReadOnly
+        ));
     }
 
     #[test]

@@ -277,9 +277,9 @@ fn branches(layers: &Layers, number: usize, indent: &str, rows: &mut Vec<Row>) {
 
 fn row(node: &Node, name: String, kind: String) -> Row {
     let contents = Contents::new(node.contents.as_ref());
-    let words = contents.contents.map(|name| {
-        name.trim_start_matches("a ").trim_start_matches("an ").to_owned()
-    });
+    let words = contents
+        .contents
+        .map(|name| name.trim_start_matches("a ").trim_start_matches("an ").to_owned());
     let found = match (words, node.why_not()) {
         (Some(name), Some(fault)) => format!("{name}: {}", text::visible(fault)),
         (Some(name), None) => name,
@@ -287,5 +287,12 @@ fn row(node: &Node, name: String, kind: String) -> Row {
         (None, None) => "unknown".to_owned(),
     };
     let shown = |text: &Option<String>| text.as_deref().map(text::visible).unwrap_or_default();
-    [name, text::short_bytes(node.bytes), kind, found, shown(&contents.label), shown(&contents.uuid)]
+    [
+        name,
+        text::short_bytes(node.bytes),
+        kind,
+        found,
+        shown(&contents.label),
+        shown(&contents.uuid),
+    ]
 }

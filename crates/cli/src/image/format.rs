@@ -1,7 +1,7 @@
 //! What is made of files that hold a disk in a format of their own.
 
-use crate::stats::IMAGE_HEADING;
 use super::keys::KeyRing;
+use crate::stats::IMAGE_HEADING;
 use anyhow::Result;
 use clap::{ValueEnum, ValueHint};
 use std::path::PathBuf;

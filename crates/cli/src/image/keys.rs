@@ -14,7 +14,8 @@ use undercroft_container::luks::{Keys, MAX_KEY_BYTES};
 const VARIABLE: &str = "UNDERCROFT_PASSPHRASE";
 
 /// The way to open what is encrypted.
-pub(crate) const HOW: &str = "--key-file or the variable UNDERCROFT_PASSPHRASE opens what is encrypted";
+pub(crate) const HOW: &str =
+    "--key-file or the variable UNDERCROFT_PASSPHRASE opens what is encrypted";
 
 /// Passphrases, to which those of the terminal are added when they are needed.
 pub(crate) struct KeyRing {

@@ -126,9 +126,7 @@ impl ImageArgs {
         self.note_mounted();
         let disk = self.open_disk(true, None)?;
         let keys = self.key_ring()?;
-        let look = || {
-            Layers::look(&disk, &Choice::default(), Depth::Everything, &keys.keys())
-        };
+        let look = || Layers::look(&disk, &Choice::default(), Depth::Everything, &keys.keys());
         let layers = look()?;
         Ok(if layers.is_locked() && keys.ask(&layers)? { look()? } else { layers })
     }

@@ -8,7 +8,9 @@ use crate::value;
 use anyhow::{Context, Result, anyhow};
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, Sector, Window};
-use undercroft_container::layers::{Choice, Depth, Layers, Node, PartitionChoice, Place, Selected, Unselected};
+use undercroft_container::layers::{
+    Choice, Depth, Layers, Node, PartitionChoice, Place, Selected, Unselected,
+};
 
 /// The part of an image that is the volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,7 +116,8 @@ pub(super) fn open(disk: Arc<dyn BlockDevice>, part: &Part, keys: &KeyRing) -> R
     }
     let selected = selected.map_err(|why| refused(&disk, choice, why, keys))?;
     if selected.node == 0 && !disk.members().is_empty() {
-        let why = contents::refusal(&disk, keys).unwrap_or_else(|| "there is nothing on them".to_owned());
+        let why =
+            contents::refusal(&disk, keys).unwrap_or_else(|| "there is nothing on them".to_owned());
         return Err(anyhow!(why));
     }
     let way = layers.way(selected.node).into_iter().map(|node: &Node| node.place.clone());

@@ -93,8 +93,7 @@ fn a_volume_on_several_disks_is_mounted() {
     }
     let disks = Disks::new();
     let script = "cp etc/hosts etc/copy && sync -f . && cat etc/copy";
-    let said =
-        succeeds(["mount", "-o", "lv=vg/root", &disks.all(), "--exec", "sh", "-c", script]);
+    let said = succeeds(["mount", "-o", "lv=vg/root", &disks.all(), "--exec", "sh", "-c", script]);
     assert_eq!(said, "127.0.0.1 localhost\n");
     disks.judge();
 }
@@ -104,10 +103,13 @@ fn what_is_on_disks_is_listed() {
     let disks = Disks::new();
     let all = disks.all();
     let table = succeeds(["disks", &all]);
-    for words in ["a.img  ", "physical volume of LVM", "vg/root", "XFS file system", "system", "vg/swap"] {
+    for words in
+        ["a.img  ", "physical volume of LVM", "vg/root", "XFS file system", "system", "vg/swap"]
+    {
         assert!(table.contains(words), "{words}: {table}");
     }
-    let json: serde_json::Value = serde_json::from_str(&succeeds(["disks", "--json", &all])).unwrap();
+    let json: serde_json::Value =
+        serde_json::from_str(&succeeds(["disks", "--json", &all])).unwrap();
     let volumes = &json["disks"][0]["logical_volumes"];
     assert_eq!((&volumes[0]["group"], &volumes[0]["name"]), (&"vg".into(), &"root".into()));
     assert_eq!(volumes[0]["bytes"], 64 * MIB);

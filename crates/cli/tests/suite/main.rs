@@ -24,6 +24,7 @@ mod interruption;
 mod json;
 mod lab;
 mod looking;
+mod luks;
 mod lvm;
 mod memory;
 mod network;

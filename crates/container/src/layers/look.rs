@@ -212,9 +212,8 @@ impl Search<'_> {
             self.layers.nodes.push(node);
         }
         let added = first..self.layers.nodes.len();
-        let is_named = |number: &usize| {
-            self.layers.nodes[*number].is_named_by(self.choice) != (false, false)
-        };
+        let is_named =
+            |number: &usize| self.layers.nodes[*number].is_named_by(self.choice) != (false, false);
         match added.clone().any(|number| is_named(&number)) {
             true => added.filter(is_named).collect(),
             false => added.collect(),

@@ -78,7 +78,8 @@ impl Layers {
     #[must_use]
     pub fn way(&self, node: usize) -> Vec<&Node> {
         let mut way: Vec<_> =
-            std::iter::successors(self.nodes.get(node), |node| self.nodes.get(node.parent?)).collect();
+            std::iter::successors(self.nodes.get(node), |node| self.nodes.get(node.parent?))
+                .collect();
         way.reverse();
         way
     }

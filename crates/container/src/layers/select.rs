@@ -42,11 +42,13 @@ impl Layers {
     /// # Errors
     /// There is none, or there are several. Without a choice, what was opened is taken then.
     pub fn select(&self, choice: &Choice, as_it_is: bool) -> Result<Selected, Unselected> {
-        let named: Vec<_> = (0..self.nodes.len()).filter(|node| self.is_top(*node, choice)).collect();
+        let named: Vec<_> =
+            (0..self.nodes.len()).filter(|node| self.is_top(*node, choice)).collect();
         let volumes: Vec<_> = match as_it_is {
             true => named.clone(),
             false => {
-                let in_named = |node: &usize| self.fits(*node, choice) && self.nodes[*node].is_volume();
+                let in_named =
+                    |node: &usize| self.fits(*node, choice) && self.nodes[*node].is_volume();
                 (0..self.nodes.len()).filter(in_named).collect()
             }
         };

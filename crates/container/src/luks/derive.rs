@@ -67,7 +67,9 @@ fn pbkdf2(
     out: &mut [u8],
 ) -> Result<(), String> {
     if !(1..=MAX_ITERATIONS).contains(&iterations) {
-        return Err(format!("its key wants {iterations} iterations; the most are {MAX_ITERATIONS}"));
+        return Err(format!(
+            "its key wants {iterations} iterations; the most are {MAX_ITERATIONS}"
+        ));
     }
     match hash {
         Hash::Sha1 => pbkdf2_hmac::<Sha1>(secret, salt, iterations, out),

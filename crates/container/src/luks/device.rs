@@ -32,7 +32,8 @@ impl LuksDriver {
         let (sector, length) = (request.sector(), request.length());
         match request.operation() {
             Operation::Read => {
-                let mut read = read_buffer(&*self.below, sector, length as usize).map_err(failure)?;
+                let mut read =
+                    read_buffer(&*self.below, sector, length as usize).map_err(failure)?;
                 self.cipher.decrypt(&mut read, self.sector_bytes as usize, self.number(sector));
                 let mut rest = &read[..];
                 for memory in request.scatter() {

@@ -111,7 +111,8 @@ pub(super) fn check_cipher(name: &str) -> Result<(), Obstacle> {
 impl Slot {
     /// Looks at the numbers of a slot, on a device of this many bytes.
     pub(super) fn check(&self, number: &str) -> Result<(), Obstacle> {
-        let damaged = |what: String| Err(Obstacle::Damaged(format!("key slot {number} has {what}")));
+        let damaged =
+            |what: String| Err(Obstacle::Damaged(format!("key slot {number} has {what}")));
         for bytes in [self.area_key_bytes, self.key_bytes] {
             if !KEY_BYTES.contains(&bytes) {
                 return damaged(format!("a key of {bytes} bytes"));

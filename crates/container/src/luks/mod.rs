@@ -23,7 +23,9 @@ use crate::layer_error::LayerError;
 use device::LuksDriver;
 use header::{Header, Obstacle};
 use std::sync::Arc;
-use undercroft_block::{BlockDevice, Drive, Leaf, QueueOptions, SECTOR_SIZE, Sector, Window, read_buffer};
+use undercroft_block::{
+    BlockDevice, Drive, Leaf, QueueOptions, SECTOR_SIZE, Sector, Window, read_buffer,
+};
 
 /// Threads that encrypt.
 const THREADS: usize = 4;
@@ -101,9 +103,8 @@ impl Container {
             let has = self.device.capacity();
             damaged(format!("data from sector {start} on, on a device of {has}; is it cut?"))
         })?;
-        let cipher = cipher::Cipher::new(&key).ok_or_else(|| {
-            damaged(format!("a key of {} bytes", key.len()))
-        })?;
+        let cipher = cipher::Cipher::new(&key)
+            .ok_or_else(|| damaged(format!("a key of {} bytes", key.len())))?;
         let driver = LuksDriver::new(Arc::new(window.named(name)), cipher, segment);
         let queue = QueueOptions { drive: Drive::Threads(THREADS), ..QueueOptions::default() };
         let leaf = Leaf::start(driver, queue).map_err(undercroft_block::stack::StackError::from)?;

@@ -84,9 +84,15 @@ fn mix(hash: Hash, bytes: &mut [u8]) {
     for (number, piece) in bytes.chunks_mut(length).enumerate() {
         let number = (number as u32).to_be_bytes();
         match hash {
-            Hash::Sha1 => replace(piece, &Sha1::new().chain_update(number).chain_update(&*piece).finalize()),
-            Hash::Sha256 => replace(piece, &Sha256::new().chain_update(number).chain_update(&*piece).finalize()),
-            Hash::Sha512 => replace(piece, &Sha512::new().chain_update(number).chain_update(&*piece).finalize()),
+            Hash::Sha1 => {
+                replace(piece, &Sha1::new().chain_update(number).chain_update(&*piece).finalize())
+            }
+            Hash::Sha256 => {
+                replace(piece, &Sha256::new().chain_update(number).chain_update(&*piece).finalize())
+            }
+            Hash::Sha512 => {
+                replace(piece, &Sha512::new().chain_update(number).chain_update(&*piece).finalize())
+            }
         }
     }
 }

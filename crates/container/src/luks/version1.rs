@@ -15,7 +15,9 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Header, Obstacle> {
     let hash = Hash::of(&text(&bytes[72..104]))?;
     let start = u64::from(be32(bytes, 104)) * 512;
     if start == 0 {
-        return Err(Obstacle::NotSupported("only a header, whose data are on another device".into()));
+        return Err(Obstacle::NotSupported(
+            "only a header, whose data are on another device".into(),
+        ));
     }
     let key_bytes = be32(bytes, 108) as usize;
     let digest = Digest {

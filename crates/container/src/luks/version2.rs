@@ -32,7 +32,8 @@ pub(super) fn read(
     for (number, (start, length)) in places.enumerate() {
         let magic = MAGICS[number.min(1)];
         match copy(device, start, length, magic)? {
-            Ok((sequence, _)) if newest.as_ref().is_some_and(|(newest, _)| *newest >= sequence) => {}
+            Ok((sequence, _)) if newest.as_ref().is_some_and(|(newest, _)| *newest >= sequence) => {
+            }
             Ok(found) => newest = Some(found),
             Err(found) if number == 0 => fault = found,
             Err(_) => {}
@@ -50,7 +51,8 @@ fn copy(
     magic: &[u8; 6],
 ) -> Result<Result<(u64, Vec<u8>), String>, LayerError> {
     let on_device = start.checked_add(length);
-    let is_there = on_device.is_some_and(|end| end <= device.capacity().to_bytes().unwrap_or(u64::MAX));
+    let is_there =
+        on_device.is_some_and(|end| end <= device.capacity().to_bytes().unwrap_or(u64::MAX));
     if !LENGTHS.contains(&length) || !is_there {
         return Ok(Err(format!("it is said to have {length} bytes")));
     }
@@ -90,9 +92,10 @@ fn parse(bytes: &[u8]) -> Result<Header, Obstacle> {
     let mut slots = Vec::new();
     let mut passed_over = None;
     for (name, slot) in document.get("keyslots")?.entries()? {
-        let digest = digests.entries()?.map(|(_, digest)| digest).find(|digest| {
-            digest.lists("keyslots", &name) && digest.lists("segments", &number)
-        });
+        let digest = digests
+            .entries()?
+            .map(|(_, digest)| digest)
+            .find(|digest| digest.lists("keyslots", &name) && digest.lists("segments", &number));
         // Slots of other keys and kinds are for others.
         let Some(digest) = digest else { continue };
         match of_slot(&slot, &digest).and_then(|slot| slot.check(&name).map(|()| slot)) {
@@ -126,7 +129,9 @@ fn of_segment(segment: &Object<'_>) -> Result<Segment, Obstacle> {
         _ => Some(segment.number("size")?),
     };
     if !start.is_multiple_of(512) || length.is_some_and(|length| !length.is_multiple_of(512)) {
-        return Err(Obstacle::Damaged(format!("data from byte {start} on, which is within a sector")));
+        return Err(Obstacle::Damaged(format!(
+            "data from byte {start} on, which is within a sector"
+        )));
     }
     Ok(Segment { start, length, sector_bytes, first_number: segment.number("iv_tweak")? })
 }

@@ -24,7 +24,9 @@ pub(super) fn check(group: &Group) -> Result<(), String> {
                 let has = match (group.physical.get(&area.of), group.logical.get(&area.of)) {
                     (Some(place), _) => place.extents,
                     (None, Some(other)) => other.extents(),
-                    (None, None) => return Err(format!("{name} is on {}, which is not there", area.of)),
+                    (None, None) => {
+                        return Err(format!("{name} is on {}, which is not there", area.of));
+                    }
                 };
                 let Some(end) = end.filter(|end| *end <= has) else {
                     return Err(format!(
@@ -58,7 +60,10 @@ fn sizes(group: &Group) -> Result<(), String> {
     }
     for (name, logical) in &group.logical {
         if !fits(logical.extents(), 0) {
-            return Err(format!("{name} has {} extents, more than a device can", logical.extents()));
+            return Err(format!(
+                "{name} has {} extents, more than a device can",
+                logical.extents()
+            ));
         }
     }
     Ok(())

@@ -58,7 +58,8 @@ impl Group {
     /// The group that a text describes.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let parsed = text::parse(text)?;
-        if parsed.text("contents")? != "Text Format Volume Group" || parsed.number("version")? != 1 {
+        if parsed.text("contents")? != "Text Format Volume Group" || parsed.number("version")? != 1
+        {
             return Err("it is no description of a volume group in version 1".into());
         }
         let mut sections = parsed.sections();

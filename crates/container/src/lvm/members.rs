@@ -93,9 +93,11 @@ impl PhysicalVolume {
     fn why_alone(&self) -> LayerError {
         let device = self.device.name().to_owned();
         match self.found.faults.first() {
-            Some(fault) => {
-                LayerError::Damaged { what: "the metadata of LVM".into(), device, fault: fault.clone() }
-            }
+            Some(fault) => LayerError::Damaged {
+                what: "the metadata of LVM".into(),
+                device,
+                fault: fault.clone(),
+            },
             None => LayerError::Missing {
                 what: format!("the physical volume {} on {device}", self.found.id),
                 missing: "the disk with the metadata of its group, if it is in one".into(),
@@ -116,8 +118,12 @@ impl PhysicalVolume {
 
 impl VolumeGroup {
     fn of(group: &Group, volumes: &[PhysicalVolume]) -> Self {
-        let mut whole =
-            Self { group: group.clone(), physical: BTreeMap::new(), members: Vec::new(), notes: Vec::new() };
+        let mut whole = Self {
+            group: group.clone(),
+            physical: BTreeMap::new(),
+            members: Vec::new(),
+            notes: Vec::new(),
+        };
         for (number, volume) in volumes.iter().enumerate() {
             let name = volume.device.name();
             let mut place = group.physical.iter().filter(|(_, place)| place.id == volume.found.id);
@@ -137,7 +143,9 @@ impl VolumeGroup {
             if volume.is_overlapped(place.start, sectors) {
                 whole.notes.push(format!("{name} is left out: its extents are on its metadata"));
             } else if place.was_missing {
-                whole.notes.push(format!("{name} is left out: it was missing when the group changed"));
+                whole
+                    .notes
+                    .push(format!("{name} is left out: it was missing when the group changed"));
             } else if whole.physical.contains_key(key) {
                 whole.notes.push(format!("{name} is left out: it is a copy of another disk"));
             } else {
@@ -185,7 +193,8 @@ impl VolumeGroup {
     /// The volumes that are for use, by name.
     pub fn volumes(&self) -> impl Iterator<Item = LogicalVolume> {
         // Snapshots are for use, too, and marked otherwise.
-        let is_listed = |volume: &Logical| volume.is_visible || matches!(volume.role, Role::SnapshotOf(_));
+        let is_listed =
+            |volume: &Logical| volume.is_visible || matches!(volume.role, Role::SnapshotOf(_));
         let visible = self.group.logical.iter().filter(move |(_, volume)| is_listed(volume));
         visible.map(|(name, volume)| LogicalVolume {
             name: name.clone(),

@@ -52,16 +52,21 @@ pub(super) fn state(legs: &[Option<Superblock>]) -> Option<State> {
     let newest = legs.iter().flatten().map(|leg| leg.events).max()?;
     let has_data = |number: usize, leg: &Superblock| {
         let is_failed = legs.iter().flatten().any(|other| {
-            other.events == newest && other.failed & 1_u64.checked_shl(number as u32).unwrap_or(0) != 0
+            other.events == newest
+                && other.failed & 1_u64.checked_shl(number as u32).unwrap_or(0) != 0
         });
-        leg.events == newest && leg.number as usize == number && leg.recovered == u64::MAX && !is_failed
+        leg.events == newest
+            && leg.number as usize == number
+            && leg.recovered == u64::MAX
+            && !is_failed
     };
     let sound = |(number, leg): (usize, &Option<Superblock>)| {
         leg.as_ref().is_some_and(|leg| has_data(number, leg)).then_some(number)
     };
     let first = legs.iter().enumerate().find_map(sound)?;
     let all = legs.iter().enumerate().all(|leg| sound(leg).is_some());
-    let same = legs.iter().flatten().all(|leg| leg.same == u64::MAX && leg.legs as usize == legs.len());
+    let same =
+        legs.iter().flatten().all(|leg| leg.same == u64::MAX && leg.legs as usize == legs.len());
     Some(if all && same { State::Same } else { State::Only(first) })
 }
 

@@ -39,7 +39,9 @@ impl Segment {
     /// The segment of a section, which is to begin with an extent.
     pub(super) fn of(section: &Section, start: u64) -> Result<Self, String> {
         if section.number("start_extent")? != start {
-            return Err(format!("no segment begins with extent {start}, where the one before ends"));
+            return Err(format!(
+                "no segment begins with extent {start}, where the one before ends"
+            ));
         }
         let extents = section.number("extent_count")?;
         if extents == 0 {

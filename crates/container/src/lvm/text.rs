@@ -141,7 +141,8 @@ impl<'t> Parser<'t> {
             _ => {
                 let word = self.word();
                 // Numbers that are negative or have a fraction are in no entry that counts.
-                let is_number = word.starts_with(|first: char| first.is_ascii_digit() || first == '-');
+                let is_number =
+                    word.starts_with(|first: char| first.is_ascii_digit() || first == '-');
                 match word.parse() {
                     Ok(number) => Ok(Entry::Number(number)),
                     Err(_) if is_number => Ok(Entry::Text(word.to_owned())),

@@ -5,7 +5,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 use undercroft_block::stack::Together;
-use undercroft_block::{BlockDevice, FileDevice, MemoryDevice, Sector, flush, read_buffer, write_all_at};
+use undercroft_block::{
+    BlockDevice, FileDevice, MemoryDevice, Sector, flush, read_buffer, write_all_at,
+};
 use undercroft_container::layers::{Choice, Depth, Layers, Place, Unselected};
 use undercroft_container::luks::Keys;
 use undercroft_judges::lvm::{Lvm, Runs};
@@ -34,7 +36,8 @@ impl Group {
         run(&[&["vgcreate", "-s", "1M", "vg"], &disks[..]].concat());
         let quiet = ["-an", "-Zn", "-Wn"];
         run(&[&["lvcreate"], &quiet[..], &["-n", "linear", "-L", "4M", "vg", disks[1]]].concat());
-        run(&[&["lvcreate"], &quiet[..], &["-n", "striped", "-i3", "-I64k", "-L", "9M", "vg"]].concat());
+        run(&[&["lvcreate"], &quiet[..], &["-n", "striped", "-i3", "-I64k", "-L", "9M", "vg"]]
+            .concat());
         run(&["lvextend", "-L", "+5M", "vg/linear", disks[2]]);
         let (linear, striped) = (lvm.runs("vg/linear").unwrap(), lvm.runs("vg/striped").unwrap());
         assert!(linear.runs.len() == 2 && striped.runs.len() > 100);
@@ -144,7 +147,11 @@ fn damage_is_named_and_the_newest_metadata_counts() {
     }
     drop(lvm);
     let wrapped = look(group.disks(true));
-    assert!(volume(&wrapped, "striped").is_ok() && wrapped.notes().is_empty(), "{:?}", wrapped.notes());
+    assert!(
+        volume(&wrapped, "striped").is_ok() && wrapped.notes().is_empty(),
+        "{:?}",
+        wrapped.notes()
+    );
     // One disk is from before that.
     let stale = MemoryDevice::new(old.len() as u64);
     write_all_at(&stale, Sector(0), &old).unwrap();
@@ -153,10 +160,14 @@ fn damage_is_named_and_the_newest_metadata_counts() {
     assert!(layers.notes().iter().any(|note| note.contains("is older")), "{:?}", layers.notes());
     // The text of one is damaged, the label of another.
     let (damaged, cut) = (copy(&path("a")), copy(&path("b")));
-    write_all_at(&*damaged, Sector(9), &[0x5a; 512 << 10]).unwrap();
+    write_all_at(&*damaged, Sector(9), &vec![0x5a; 2039 * 512]).unwrap();
     let layers = look(vec![Arc::clone(&damaged) as _, Arc::clone(&cut) as _, copy(&path("c"))]);
     assert!(volume(&layers, "striped").is_ok());
-    assert!(layers.notes().iter().any(|note| note.contains("checksum of its text")), "{:?}", layers.notes());
+    assert!(
+        layers.notes().iter().any(|note| note.contains("checksum of its text")),
+        "{:?}",
+        layers.notes()
+    );
     write_all_at(&*cut, Sector(1), &[b"LABELONE", &[1; 504][..]].concat()).unwrap();
     let layers = look(vec![cut, copy(&path("c"))]);
     let fault = layers.nodes()[1].fault.clone().unwrap();
@@ -195,7 +206,8 @@ fn kinds_that_are_not_read_are_refused_by_name() {
         \t\t\tstatus = [\"READ\", \"WRITE\"]\n\t\t\tsegment_count = 1\n\t\t\tsegment1 {\n\
         \t\t\tstart_extent = 0\n\t\t\textent_count = 9\n\t\t\ttype = \"snapshot\"\n\
         \t\t\tchunk_size = 8\n\t\t\torigin = \"linear\"\n\t\t\tcow_store = \"striped\"\n\t\t\t}\n\t\t}\n";
-    let with = original.replace("\tlogical_volumes {\n", &format!("\tlogical_volumes {{\n{snapshot}"));
+    let with =
+        original.replace("\tlogical_volumes {\n", &format!("\tlogical_volumes {{\n{snapshot}"));
     fs::write(&text, with).unwrap();
     lvm.run(&["vgcfgrestore", "-f", &text, "vg"]).unwrap();
     assert!(lvm.run(&["lvs", "-a", "vg"]).unwrap().contains("linear"));

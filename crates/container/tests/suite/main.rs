@@ -3,6 +3,7 @@
 
 mod backing;
 mod hostile;
+mod luks;
 mod lvm;
 mod qemu;
 mod reads;

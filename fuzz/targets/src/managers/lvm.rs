@@ -111,7 +111,11 @@ pub(super) fn disk() -> Disk {
     let text = AREA + TEXT..AREA + TEXT + GROUP.len();
     let legs = [20, 24].map(|extent| (128 + 8 * extent) * SECTOR..(129 + 8 * extent) * SECTOR);
     let [one, other] = legs;
-    Disk { bytes, pieces: vec![text, label..label + SECTOR, AREA..AREA + SECTOR, one, other], repair }
+    Disk {
+        bytes,
+        pieces: vec![text, label..label + SECTOR, AREA..AREA + SECTOR, one, other],
+        repair,
+    }
 }
 
 /// Makes the checksums right that are where they usually are.

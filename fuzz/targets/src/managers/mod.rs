@@ -56,11 +56,14 @@ fn walk(device: &Arc<MemoryDevice>) -> usize {
     let before = device.statistics().bytes_read;
     let disk: Arc<dyn BlockDevice> = Arc::clone(device) as _;
     let mut found = 0;
-    if let Ok(layers) = Layers::look(&disk, &Choice::default(), Depth::Everything, &Keys::default()) {
+    if let Ok(layers) = Layers::look(&disk, &Choice::default(), Depth::Everything, &Keys::default())
+    {
         for device in layers.nodes().iter().filter_map(|node| node.device.as_ref().ok()) {
             let Some(last) = device.capacity().0.checked_sub(1) else { continue };
             for sector in [0, last] {
-                drop(read_buffer(&**device, Sector(sector), 512).map_err(|error| error.to_string()));
+                drop(
+                    read_buffer(&**device, Sector(sector), 512).map_err(|error| error.to_string()),
+                );
             }
         }
         drop(layers.select(&Choice::default(), false).map_err(|why| why.to_string()));

@@ -58,7 +58,12 @@ impl<'t> Parser<'t> {
     }
 
     /// A device with parentheses.
-    fn stacked(&mut self, name: &'static str, kind: Kind, depth: usize) -> Result<Description, Problem> {
+    fn stacked(
+        &mut self,
+        name: &'static str,
+        kind: Kind,
+        depth: usize,
+    ) -> Result<Description, Problem> {
         let start = self.at;
         if depth > MAX_DEPTH {
             let problem = format!("nested more than {MAX_DEPTH} deep");

@@ -92,7 +92,8 @@ impl Reader<'_> {
         let (name, kind, value) = match kinds.as_slice() {
             [(name, kind, _, value)] => (*name, *kind, *value),
             [] => {
-                let problem = "a device needs one of the keys file, linear, stripe, mirror, delay, lvm";
+                let problem =
+                    "a device needs one of the keys file, linear, stripe, mirror, delay, lvm";
                 return Err(Problem::at(span, problem));
             }
             [(first, ..), (second, _, key, _), ..] => {

@@ -165,9 +165,8 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         let options = SourceOptions { image, ..reading.into() };
         tree::open(operand, part, &options)
     };
-    let part = |partition, volume: Option<&String>| {
-        Part::of(None, partition, volume.map(String::as_str))
-    };
+    let part =
+        |partition, volume: Option<&String>| Part::of(None, partition, volume.map(String::as_str));
     let mut one = open(&args.left, part(partitions.0, volumes.0), platforms.0)?;
     let mut other = open(&args.right, part(partitions.1, volumes.1), platforms.1)?;
     let mut options = DiffOptions::default().excluding(exclude);
