@@ -1,6 +1,7 @@
 //! Disks in files of a format of their own, and disks of which others are made, as block devices.
 //!
-//! [`Layers`] finds what is in a disk by its content: partitions, volumes of LVM, containers of LUKS, in any order.
+//! [`Layers`] finds what is in a disk by its content: partitions, volumes of LVM, arrays of RAID, containers of
+//! LUKS, in any order.
 //!
 //! [`open`] looks at the first bytes of a file. If they are those of a format that is known, the disk in
 //! it is a [`BlockDevice`] with threads of its own, so that volumes, partitions and stacks can be on it as
@@ -32,6 +33,7 @@ mod open;
 
 pub mod luks;
 pub mod lvm;
+pub mod raid;
 
 pub mod layers;
 

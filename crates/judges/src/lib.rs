@@ -33,12 +33,12 @@ pub mod tree;
 pub mod cache;
 pub mod load;
 pub mod loop_device;
-pub mod lvm;
 pub mod mount;
 pub mod nbd;
 pub mod populate;
 
 pub mod composefs;
+pub mod lvm;
 pub mod served;
 pub mod xfsprogs;
 

@@ -66,6 +66,21 @@ struct Inside {
     partitions: Vec<Portion>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     logical_volumes: Vec<Logical>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    arrays: Vec<Array>,
+}
+
+/// An array of a Linux RAID.
+#[derive(Serialize)]
+struct Array {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    name: String,
+    level: String,
+    bytes: u64,
+    #[serde(flatten)]
+    contents: Contents,
+    #[serde(flatten)]
+    inside: Inside,
 }
 
 /// One of several disks.
@@ -174,6 +189,7 @@ impl Inside {
             decrypted: None,
             partitions: Vec::new(),
             logical_volumes: Vec::new(),
+            arrays: Vec::new(),
         };
         for number in inside(layers, number) {
             let node = &layers.nodes()[number];
@@ -195,6 +211,13 @@ impl Inside {
                     group: group.clone(),
                     name: name.clone(),
                     id: id.clone(),
+                    bytes,
+                    contents,
+                    inside,
+                }),
+                Place::Array { name, level } => all.arrays.push(Array {
+                    name: name.clone(),
+                    level: level.clone(),
                     bytes,
                     contents,
                     inside,
@@ -266,6 +289,10 @@ fn branches(layers: &Layers, number: usize, indent: &str, rows: &mut Vec<Row>) {
             }
             Place::Logical { group, name, .. } => {
                 (text::visible(&format!("{group}/{name}")), "logical volume".to_owned())
+            }
+            Place::Array { name, level } => {
+                let name = if name.is_empty() { "array" } else { name };
+                (text::visible(name), level.clone())
             }
             Place::Decrypted => ("decrypted".to_owned(), "LUKS".to_owned()),
             Place::Whole => (text::visible(&name_of(node)), "disk".to_owned()),

@@ -58,6 +58,7 @@ fn describe(node: &Node) -> String {
             format!("{group}/{name} (logical volume, {bytes})")
         }
         Place::Decrypted => format!("in it ({bytes})"),
+        Place::Array { .. } => format!("{} ({bytes})", node.place),
         Place::Whole => match &node.device {
             Ok(device) => format!("{} ({bytes})", text::visible(device.name())),
             Err(_) => bytes,

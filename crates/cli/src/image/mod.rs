@@ -416,6 +416,7 @@ impl ImageArgs {
             let what = match outer {
                 Place::Partition(_) => "is a disk with partitions",
                 Place::Decrypted => "is encrypted",
+                Place::Array { .. } => "belongs to a RAID",
                 _ => "belongs to LVM",
             };
             let way: Vec<_> = way.iter().rev().map(ToString::to_string).collect();

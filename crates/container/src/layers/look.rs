@@ -3,14 +3,18 @@
 use super::choice::Choice;
 use super::node::{Layers, Node, Place};
 use super::select::Depth;
+use crate::field::{be32, be64};
 use crate::layer_error::LayerError;
 use crate::luks::{Container, Keys};
 use crate::lvm::{self, PhysicalVolume};
+use crate::raid::{self, Member};
 use std::error::Error;
 use std::sync::Arc;
 use undercroft_block::partition::{PartitionError, PartitionTable};
-use undercroft_block::{BlockDevice, BlockError, Sector, read_buffer};
-use undercroft_source::{FOREIGN_HEAD, Foreign, ForeignKind, recognise};
+use undercroft_block::{BlockDevice, BlockError, SECTOR_SIZE, Sector, read_buffer};
+use undercroft_source::{
+    FOREIGN_END, FOREIGN_HEAD, Foreign, ForeignKind, recognise, recognise_end,
+};
 
 /// Devices that are in each other: partitions in a volume in a container in a partition, and so on.
 const MAX_ROUNDS: usize = 16;
@@ -35,8 +39,14 @@ impl Layers {
             Depth::Volumes => FRONT,
             Depth::Everything => FOREIGN_HEAD,
         };
-        let mut search =
-            Search { layers: Self::default(), choice, keys, head, physical: Vec::new() };
+        let mut search = Search {
+            layers: Self::default(),
+            choice,
+            keys,
+            head,
+            physical: Vec::new(),
+            raid: Vec::new(),
+        };
         let mut round = search.roots(disk)?;
         for _ in 0..MAX_ROUNDS {
             let mut next = Vec::new();
@@ -44,7 +54,10 @@ impl Layers {
                 next.extend(search.expand(node)?);
             }
             if next.is_empty() {
-                next = search.put_together();
+                next = search.arrays();
+            }
+            if next.is_empty() {
+                next = search.groups();
             }
             if next.is_empty() {
                 return Ok(search.layers);
@@ -64,6 +77,8 @@ struct Search<'c> {
     head: usize,
     /// Physical volumes of which nothing is made yet, with their numbers.
     physical: Vec<(usize, PhysicalVolume)>,
+    /// The same of members of arrays.
+    raid: Vec<(usize, Member)>,
 }
 
 impl Search<'_> {
@@ -125,7 +140,11 @@ impl Search<'_> {
         number: usize,
         device: &Arc<dyn BlockDevice>,
     ) -> Result<Vec<usize>, LayerError> {
-        if let Some(volume) = PhysicalVolume::read(device)? {
+        if let Some(member) = Member::read(device)? {
+            let name = Some(member.array_name()).filter(|name| !name.is_empty());
+            self.describe(number, name, member.array_id());
+            self.raid.push((number, member));
+        } else if let Some(volume) = PhysicalVolume::read(device)? {
             self.describe(number, volume.group(), volume.id());
             self.physical.push((number, volume));
         } else if let Some(container) = Container::read(device)? {
@@ -172,8 +191,24 @@ impl Search<'_> {
         Ok(self.add(inside.collect()))
     }
 
-    /// Makes devices of those that need others, once there is nothing else to look at.
-    fn put_together(&mut self) -> Vec<usize> {
+    /// Makes arrays of their members, once there is nothing else to look at.
+    fn arrays(&mut self) -> Vec<usize> {
+        let (numbers, members): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.raid).into_iter().unzip();
+        let mut inside = Vec::new();
+        for array in raid::arrays(&members) {
+            self.layers.notes.extend_from_slice(array.notes());
+            let Some(first) = array.members().first() else { continue };
+            let name = members[*first].array_name().to_owned();
+            let place = Place::Array { name, level: array.level() };
+            let device = array.open().map_err(|error| in_words(&error));
+            inside.push(Node::new(Some(numbers[*first]), place, device));
+        }
+        self.add(inside)
+    }
+
+    /// Makes logical volumes of physical ones, once there is nothing else to look at.
+    fn groups(&mut self) -> Vec<usize> {
         let (numbers, volumes): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.physical).into_iter().unzip();
         let (groups, others) = lvm::groups(&volumes);
@@ -225,7 +260,18 @@ impl Search<'_> {
         if bytes == 0 {
             return Ok(None);
         }
-        Ok(recognise(&read_buffer(device, Sector::ZERO, bytes as usize)?))
+        let head = read_buffer(device, Sector::ZERO, bytes as usize)?;
+        let found = recognise(&head);
+        if found.as_ref().is_some_and(|found| found.kind == ForeignKind::Member)
+            || fills(&head, device.capacity())
+        {
+            return Ok(found);
+        }
+        let length = device.capacity().min(Sector(FOREIGN_END as u64 / SECTOR_SIZE));
+        let start = Sector(device.capacity().0 - length.0);
+        let end = read_buffer(device, start, (length.0 * SECTOR_SIZE) as usize)?;
+        let all = device.capacity().to_bytes().unwrap_or(u64::MAX);
+        Ok(recognise_end(&end, all).or(found))
     }
 }
 
@@ -240,6 +286,17 @@ impl Node {
         let (contents, table, fault, is_locked) = (None, None, None, false);
         Self { parent, place, bytes, device, contents, table, fault, is_locked }
     }
+}
+
+/// Whether a device begins with a volume that leaves no room for a superblock behind it.
+fn fills(head: &[u8], capacity: Sector) -> bool {
+    const SUPERBLOCK: u64 = 4096;
+    if !head.starts_with(b"XFSB") {
+        return false;
+    }
+    let bytes = u64::from(be32(head, 4)).checked_mul(be64(head, 8));
+    let all = capacity.to_bytes().unwrap_or(u64::MAX);
+    bytes.is_some_and(|bytes| all.saturating_sub(bytes) < SUPERBLOCK)
 }
 
 /// An error with its causes.

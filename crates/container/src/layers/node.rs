@@ -53,6 +53,13 @@ pub enum Place {
     },
     /// What is in a container of LUKS.
     Decrypted,
+    /// An array of a Linux RAID.
+    Array {
+        /// Its name; empty if it has none.
+        name: String,
+        /// Its level, in words.
+        level: String,
+    },
 }
 
 impl Layers {
@@ -127,6 +134,8 @@ impl fmt::Display for Place {
                 write!(f, "logical volume {}/{}", group.escape_debug(), name.escape_debug())
             }
             Self::Decrypted => f.write_str("the LUKS container"),
+            Self::Array { name, level } if name.is_empty() => write!(f, "an array ({level})"),
+            Self::Array { name, level } => write!(f, "array {} ({level})", name.escape_debug()),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! LUKS, versions 1 and 2: containers opened with a passphrase, read and written.
 //!
-//! A header has key slots ([`header`]). A slot's area, decrypted with what is derived from the passphrase
-//! ([`derive`]), holds the key of the volume in many stripes, and a digest says whether it is right
-//! ([`unlock`]). With it each sector is encrypted for itself ([`cipher`], [`device`]). Headers are never
+//! A header has key slots (`header`). A slot's area, decrypted with what is derived from the passphrase
+//! (`derive`), holds the key of the volume in many stripes, and a digest says whether it is right
+//! (`unlock`). With it each sector is encrypted for itself (`cipher`, `device`). Headers are never
 //! written.
 //!
 //! The format is known from its specifications: the LUKS On-Disk Format Specification 1.2.3, and that of

@@ -5,7 +5,7 @@ use super::derive::{derive, is_right};
 use super::header::{Hash, Header, Slot};
 use super::keys::Keys;
 use crate::layer_error::LayerError;
-use sha1::{Digest as _, Sha1};
+use sha1::{Digest, Sha1};
 use sha2::{Sha256, Sha512};
 use undercroft_block::{BlockDevice, SECTOR_SIZE, Sector, read_buffer};
 use zeroize::Zeroizing;
@@ -84,20 +84,15 @@ fn mix(hash: Hash, bytes: &mut [u8]) {
     for (number, piece) in bytes.chunks_mut(length).enumerate() {
         let number = (number as u32).to_be_bytes();
         match hash {
-            Hash::Sha1 => {
-                replace(piece, &Sha1::new().chain_update(number).chain_update(&*piece).finalize())
-            }
-            Hash::Sha256 => {
-                replace(piece, &Sha256::new().chain_update(number).chain_update(&*piece).finalize())
-            }
-            Hash::Sha512 => {
-                replace(piece, &Sha512::new().chain_update(number).chain_update(&*piece).finalize())
-            }
+            Hash::Sha1 => hash_into::<Sha1>(number, piece),
+            Hash::Sha256 => hash_into::<Sha256>(number, piece),
+            Hash::Sha512 => hash_into::<Sha512>(number, piece),
         }
     }
 }
 
-fn replace(piece: &mut [u8], by: &[u8]) {
+fn hash_into<H: Digest>(number: [u8; 4], piece: &mut [u8]) {
+    let hash = H::new().chain_update(number).chain_update(&*piece).finalize();
     let length = piece.len();
-    piece.copy_from_slice(&by[..length]);
+    piece.copy_from_slice(&hash[..length]);
 }

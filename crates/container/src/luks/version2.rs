@@ -84,9 +84,8 @@ fn parse(bytes: &[u8]) -> Result<Header, Obstacle> {
     }
     let segments = document.get("segments")?;
     let mut all = segments.entries()?;
-    let (number, segment) = match (all.next(), all.next()) {
-        (Some(only), None) => only,
-        _ => return Err(Obstacle::NotSupported("in several segments".into())),
+    let (Some((number, segment)), None) = (all.next(), all.next()) else {
+        return Err(Obstacle::NotSupported("in several segments".into()));
     };
     let digests = document.get("digests")?;
     let mut slots = Vec::new();

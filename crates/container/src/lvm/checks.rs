@@ -4,10 +4,8 @@ use super::group::Group;
 use std::collections::BTreeMap;
 use undercroft_block::Sector;
 
-/// Segments of a logical volume that are read.
-pub(super) const MAX_SEGMENTS: usize = 4096;
 /// Logical volumes that may be parts of each other: a mirror of stripes in a move.
-pub(super) const MAX_DEPTH: usize = 6;
+const MAX_DEPTH: usize = 6;
 
 /// Extents from the first to the one behind the last, and whose they are.
 type Taken<'g> = (u64, u64, &'g str);

@@ -1,6 +1,7 @@
 //! Devices that are physical volumes, put together to groups.
 
 use super::assemble::Assembly;
+use super::checks;
 use super::group::{Group, Logical, Role};
 use super::physical::{self, Physical};
 use crate::layer_error::LayerError;
@@ -46,7 +47,9 @@ impl PhysicalVolume {
         let Some(mut found) = physical::read(&**device)? else { return Ok(None) };
         let mut group: Option<Group> = None;
         for text in std::mem::take(&mut found.texts) {
-            match Group::parse(&text) {
+            let parsed =
+                Group::parse(&text).and_then(|group| checks::check(&group).map(|()| group));
+            match parsed {
                 Ok(parsed) if group.as_ref().is_none_or(|old| old.sequence < parsed.sequence) => {
                     group = Some(parsed);
                 }

@@ -98,7 +98,7 @@ fn of_label(
     let own = number * SECTOR_SIZE;
     let mut found = Physical {
         id: label.id,
-        reserved: vec![own..own + SECTOR_SIZE],
+        reserved: Vec::from([own..own + SECTOR_SIZE]),
         texts: Vec::new(),
         faults: Vec::new(),
     };

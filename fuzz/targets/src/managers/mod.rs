@@ -3,7 +3,9 @@
 //! The first byte chooses a disk and whether its checksums are made right again after patches of its
 //! metadata.
 
+mod luks;
 mod lvm;
+mod raid;
 
 use crate::input::{Change, Input, Patches, overwrite};
 use std::ops::Range;
@@ -26,7 +28,8 @@ struct Disk {
     repair: fn(&mut [u8]),
 }
 
-const DISKS: [fn() -> Disk; 1] = [lvm::disk];
+const DISKS: [fn() -> Disk; 5] =
+    [lvm::disk, raid::version1, raid::version0, luks::version1, luks::version2];
 
 /// An input for each disk.
 pub(crate) fn seeds() -> Vec<Vec<u8>> {
@@ -51,7 +54,8 @@ pub(crate) fn run(input: &[u8]) {
     walk(&device);
 }
 
-/// Looks at a disk, and reads both ends of all devices in it; returns how many there are.
+/// Looks at a disk, and reads both ends of all devices in it; returns how many there are, and one more for
+/// what is encrypted.
 fn walk(device: &Arc<MemoryDevice>) -> usize {
     let before = device.statistics().bytes_read;
     let disk: Arc<dyn BlockDevice> = Arc::clone(device) as _;
@@ -67,7 +71,7 @@ fn walk(device: &Arc<MemoryDevice>) -> usize {
             }
         }
         drop(layers.select(&Choice::default(), false).map_err(|why| why.to_string()));
-        found = layers.nodes().len();
+        found = layers.nodes().len() + usize::from(layers.is_locked());
     }
     let read = device.statistics().bytes_read - before;
     assert!(read <= BUDGET, "runaway reads: {read} bytes");

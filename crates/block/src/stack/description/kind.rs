@@ -13,13 +13,14 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) const ALL: [(&'static str, Self); 6] = [
+    pub(super) const ALL: [(&'static str, Self); 7] = [
         ("file", Self::File),
         ("linear", Self::Linear),
         ("stripe", Self::Stripe),
         ("mirror", Self::Mirror),
         ("delay", Self::Delay),
         ("lvm", Self::Set),
+        ("raid", Self::Set),
     ];
 }
 

@@ -93,7 +93,7 @@ impl Reader<'_> {
             [(name, kind, _, value)] => (*name, *kind, *value),
             [] => {
                 let problem =
-                    "a device needs one of the keys file, linear, stripe, mirror, delay, lvm";
+                    "a device needs one of the keys file, linear, stripe, mirror, delay, lvm, raid";
                 return Err(Problem::at(span, problem));
             }
             [(first, ..), (second, _, key, _), ..] => {
