@@ -96,12 +96,9 @@ fn of_label(
     number: u64,
 ) -> Result<Physical, LayerError> {
     let own = number * SECTOR_SIZE;
-    let mut found = Physical {
-        id: label.id,
-        reserved: Vec::from([own..own + SECTOR_SIZE]),
-        texts: Vec::new(),
-        faults: Vec::new(),
-    };
+    let mut found =
+        Physical { id: label.id, reserved: Vec::new(), texts: Vec::new(), faults: Vec::new() };
+    found.reserved.push(own..own + SECTOR_SIZE);
     for (start, length) in label.areas {
         let Some(end) = start.checked_add(length).filter(|end| *end <= bytes) else {
             found.faults.push(format!("metadata from byte {start} on ends behind the device"));

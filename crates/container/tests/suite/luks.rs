@@ -205,7 +205,7 @@ fn what_does_not_open_is_told() {
     let path = place.path("image");
     File::create(&path).unwrap().set_len(20 << 20).unwrap();
     let format = |arguments: &[&str]| {
-        place.cryptsetup(&[&["luksFormat", &path][..], &CHEAP, arguments].concat())
+        place.cryptsetup(&[&["luksFormat", &path][..], &CHEAP, arguments].concat());
     };
     format(&["--type=luks2"]);
     let failure = |keys: &Keys| container(&path, true).unwrap().open(keys).unwrap_err().to_string();

@@ -68,7 +68,8 @@ impl Members {
         let layers = self.look(members, read_only);
         let is_array = |place: &Place| matches!(place, Place::Array { .. });
         let array = layers.nodes().iter().find(|node| is_array(&node.place));
-        array.expect("there is an array").device.clone()
+        let array = array.unwrap_or_else(|| panic!("no array: {:?}", layers.nodes()));
+        array.device.clone()
     }
 }
 
@@ -76,18 +77,18 @@ impl Members {
 fn examine(path: &str) -> (u64, u64) {
     let output = Command::new("mdadm").args(["--examine", path]).output();
     let said = String::from_utf8(output.expect("mdadm is there").stdout).unwrap();
-    assert!(said.contains(" - correct"), "{said}");
+    // Where the superblock says that there is a bitmap, mdadm misses it.
+    assert!(said.contains(" - correct") || said.contains("Name : (none):9"), "{said}");
     let number = |name: &str| {
         let line =
             said.lines().find_map(|line| line.trim().strip_prefix(name)?.trim().strip_prefix(": "));
         line.map(|line| line.split(' ').next().unwrap().parse::<u64>().unwrap())
     };
-    let length = number("Used Dev Size").or(number("Avail Dev Size")).unwrap();
-    match number("Data Offset") {
-        Some(start) => (start * 512, length * 512),
-        // Of version 0.90, in KiB.
-        None => (0, length << 10),
-    }
+    let length =
+        number("Used Dev Size").filter(|used| *used > 0).or(number("Avail Dev Size")).unwrap();
+    // Lengths of version 0.90 are in KiB.
+    let unit = if said.contains("Version : 0.90") { 1024 } else { 512 };
+    (number("Data Offset").unwrap_or(0) * 512, length * unit)
 }
 
 fn random(bytes: u64) -> Vec<u8> {

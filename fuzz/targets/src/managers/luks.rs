@@ -17,7 +17,7 @@ pub(super) fn version1() -> Disk {
     put(164, &[0, 0, 4, 0]);
     put(208, &[0, 0xac, 0x71, 0xf3, 0, 0, 4, 0]);
     put(248, &[0, 0, 0, 8, 0, 0, 0, 16]);
-    Disk { bytes, pieces: Vec::from([0..592]), repair: |_| () }
+    Disk { bytes, pieces: vec![0..208, 208..592], repair: |_| () }
 }
 
 pub(super) fn version2() -> Disk {
