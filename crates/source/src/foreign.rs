@@ -154,6 +154,8 @@ const RAID: Format = of(
 /// The first that matches counts: a boot sector is also that of some file systems, and an image of a
 /// CD may have a partition table, too.
 const FORMATS: &[Format] = &[
+    // What was there before is left beside its mark.
+    RAID,
     of(Container, "a qcow2 image", &[(0, b"QFI\xfb")]),
     of(Container, "a QED image", &[(0, b"QED\0")]),
     of(Container, "a VMDK image", &[(0, b"KDMV"), (0, b"COWD"), (0, b"# Disk DescriptorFile")]),
@@ -206,7 +208,6 @@ const FORMATS: &[Format] = &[
         &[(0, b"LABELONE"), (512, b"LABELONE"), (1024, b"LABELONE"), (1536, b"LABELONE")],
     )
     .way("`vgchange --activate y` makes its logical volumes disks: name one, as /dev/GROUP/VOLUME"),
-    RAID,
     of(Dump, "a dump of the metadata of an XFS volume", &[(0, b"XFSM"), (0, b"XMD2")]),
     of(Archive, "a ZIP archive", &[(0, b"PK\x03\x04")]),
     of(Archive, "a 7z archive", &[(0, b"7z\xbc\xaf\x27\x1c")]),

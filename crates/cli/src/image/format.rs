@@ -19,8 +19,10 @@ pub(crate) struct FormatArgs {
     #[arg(long, help_heading = IMAGE_HEADING)]
     backing: bool,
 
-    /// The passphrase of a LUKS container is all that is in this file; `-` is standard input. Repeat for more.
-    /// The variable UNDERCROFT_PASSPHRASE may have it, too; else it is asked for at the terminal.
+    /// The passphrase of a LUKS container is all that is in this file; `-` is standard input.
+    ///
+    /// Repeat for more. The variable UNDERCROFT_PASSPHRASE may have it, too; else it is asked for at the
+    /// terminal.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = IMAGE_HEADING)]
     key_file: Vec<PathBuf>,
 }

@@ -67,8 +67,9 @@ pub(crate) struct PartArgs {
     #[arg(long, value_name = "N|NAME", help_heading = IMAGE_HEADING)]
     partition: Option<PartitionChoice>,
 
-    /// The volume is this logical volume of LVM, or in it, such as vg/root. Without this, the only XFS
-    /// volume is taken. Several physical volumes are named as 'lvm(a.img,b.img)'.
+    /// The volume is this logical volume of LVM, or in it, such as vg/root.
+    ///
+    /// Without this, the only XFS volume is taken. Several physical volumes are named as 'lvm(a.img,b.img)'.
     #[arg(long, value_name = "GROUP/VOLUME", value_parser = value::logical_volume,
         help_heading = IMAGE_HEADING)]
     lv: Option<String>,

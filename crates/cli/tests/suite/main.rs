@@ -26,6 +26,7 @@ mod lab;
 mod looking;
 mod luks;
 mod lvm;
+mod matrix;
 mod memory;
 mod network;
 mod no_proc;

@@ -1,5 +1,5 @@
 //! Arrays with superblocks of the kernel, whose data are put where md(4) says that they are. mdadm reads
-//! the superblocks, too. `cargo xtask soak arrays` has a kernel make the data as well.
+//! the superblocks, too. `cargo xtask soak managers` has a kernel make the data as well.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
