@@ -92,8 +92,9 @@ impl Kernel {
             ]);
             // What is built in has no file.
             for line in shell::output(&mut command)?.lines() {
-                let Some(path) = line.strip_prefix("insmod ") else { continue };
-                let path = PathBuf::from(path.trim());
+                let Some(module) = line.strip_prefix("insmod ") else { continue };
+                // Parameters may stand behind it.
+                let path = PathBuf::from(module.split(' ').next().unwrap_or_default());
                 if !files.contains(&path) {
                     files.push(path);
                 }
