@@ -11,7 +11,6 @@ use crate::mounts;
 use crate::report;
 use crate::stats::{IMAGE_HEADING, StatsArgs};
 use crate::text;
-use crate::value;
 use anyhow::{Result, anyhow, bail};
 use clap::{Arg, ValueHint};
 use std::cell::{OnceCell, RefCell};

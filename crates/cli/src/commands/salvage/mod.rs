@@ -11,7 +11,7 @@ use crate::image::ImageArgs;
 use crate::image::salvaged::{Found, takes};
 use crate::report::{self as messages, Outcome, json_line};
 use crate::value;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::ValueHint;
 use report::Report;
 use rescue_map::RescueMap;
