@@ -58,7 +58,6 @@ struct Case {
 
 const ARRAY: &str = "device=/dev/md0; mdadm --assemble --run $device \"$@\"";
 const ARRAY_DIFFERS: &str = "mdadm --action=check $device; mdadm --wait $device; echo DIFFER $(cat /sys/block/md0/md/mismatch_cnt)";
-const GROUP: &str = "device=/dev/mapper/vg-lv; lvm vgchange -q -ay vg; lvm vgmknodes -q";
 const NONE: &str = "echo DIFFER 0";
 
 const fn array(name: &'static str, disks: usize, make: &'static str, has_copies: bool) -> Case {
@@ -76,25 +75,25 @@ const CASES: [Case; 9] = [
     array(
         "mirror",
         2,
-        "device=/dev/md0; mdadm --create --run $device -l1 -n2 -e1.0 --bitmap=none \"$@\"",
+        "device=/dev/md0; mdadm --create --run $device -l1 -n2 -e1.0 --bitmap=none \"$@\"; mdadm --wait $device",
         true,
     ),
     array(
         "bitmap",
         2,
-        "device=/dev/md0; mdadm --create --run $device -l1 -n2 -e1.1 --bitmap=internal \"$@\"",
+        "device=/dev/md0; mdadm --create --run $device -l1 -n2 -e1.1 --bitmap=internal \"$@\"; mdadm --wait $device",
         true,
     ),
     array(
         "old",
         2,
-        "device=/dev/md0; mdadm --create --run $device -l1 -n2 -e0.90 --bitmap=none \"$@\"",
+        "device=/dev/md0; mdadm --create --run $device -l1 -n2 -e0.90 --bitmap=none \"$@\"; mdadm --wait $device",
         true,
     ),
     array(
         "ten",
         4,
-        "device=/dev/md0; mdadm --create --run $device -l10 -pn2 -n4 -c64 -e1.2 \"$@\"",
+        "device=/dev/md0; mdadm --create --run $device -l10 -pn2 -n4 -c64 -e1.2 \"$@\"; mdadm --wait $device",
         true,
     ),
     array(
@@ -109,19 +108,19 @@ const CASES: [Case; 9] = [
         set: "lvm",
         make: "device=/dev/mapper/vg-lv; lvm pvcreate -q \"$@\"; lvm vgcreate -q vg \"$@\"; \
                lvm lvcreate -q -y -Wn -i2 -I64k -n lv -l100%FREE vg; lvm vgmknodes -q",
-        again: GROUP,
+        again: "device=/dev/mapper/vg-lv; lvm vgchange -q -ay vg; lvm vgmknodes -q",
         differ: NONE,
     },
     Case {
         name: "copies",
         disks: 2,
         set: "lvm",
-        make: "device=/dev/mapper/vg-lv; lvm pvcreate -q \"$@\"; lvm vgcreate -q vg \"$@\"; \
-               lvm lvcreate -q -y -Wn --type raid1 -m1 -n lv -l90%FREE vg; lvm vgmknodes -q; \
-               while ! lvm lvs --noheadings -o sync_percent vg/lv | grep -q 100; do sleep 1; done",
-        again: GROUP,
-        differ: "lvm lvchange --syncaction check vg/lv; sleep 5; \
-                 echo DIFFER $(lvm lvs --noheadings -o raid_mismatch_count vg/lv)",
+        make: "device=/dev/mapper/vg2-lv; lvm pvcreate -q \"$@\"; lvm vgcreate -q vg2 \"$@\"; \
+               lvm lvcreate -q -y -Wn --type raid1 -m1 -n lv -l90%FREE vg2; lvm vgmknodes -q; \
+               for i in 1 2 3 4 5 6 7 8 9; do lvm lvs --noheadings -o sync_percent vg2/lv | grep -q 100 && break; sleep 2; done",
+        again: "device=/dev/mapper/vg2-lv; lvm vgchange -q -ay vg2; lvm vgmknodes -q",
+        differ: "lvm lvchange --syncaction check vg2/lv; sleep 5; \
+                 echo DIFFER $(lvm lvs --noheadings -o raid_mismatch_count vg2/lv)",
     },
     Case {
         name: "crypt",
@@ -141,7 +140,7 @@ mount -t tmpfs run /run
 mkdir -p /run/lock /run/lvm /run/mdadm /run/cryptsetup /etc/lvm /tmp
 echo 'devices { use_devicesfile=0 } activation { udev_sync=0 udev_rules=0 monitoring=0 }' > /etc/lvm/lvm.conf
 sleep 1
-leave() { mdadm --stop /dev/md0; lvm vgchange -q -an vg; lvm vgchange -q -an vg; cryptsetup close c; } 2>/dev/null
+leave() { mdadm --stop /dev/md0; lvm vgchange -q -an vg; lvm vgchange -q -an vg2; cryptsetup close c; } 2>/dev/null
 ";
 const AFTER: &str = "sync\necho THE END\necho o > /proc/sysrq-trigger\nsleep 60\n";
 

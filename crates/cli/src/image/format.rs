@@ -4,7 +4,7 @@ use super::keys::KeyRing;
 use crate::stats::IMAGE_HEADING;
 use anyhow::Result;
 use clap::{ValueEnum, ValueHint};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use undercroft_block::stack::DiskFormat;
 
 /// What is made of files that hold a disk in a format of their own, such as qcow2.
@@ -19,9 +19,9 @@ pub(crate) struct FormatArgs {
     #[arg(long, help_heading = IMAGE_HEADING)]
     backing: bool,
 
-    /// The passphrase of a LUKS container is all that is in this file; `-` is standard input.
+    /// What opens a LUKS container is all that is in this file.
     ///
-    /// Repeat for more. The variable UNDERCROFT_PASSPHRASE may have it, too; else it is asked for at the
+    /// `-` is standard input. Repeat for more. The variable UNDERCROFT_PASSPHRASE may have it, too; else it is asked for at the
     /// terminal.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = IMAGE_HEADING)]
     key_file: Vec<PathBuf>,
@@ -37,6 +37,12 @@ impl FormatArgs {
     /// The passphrases.
     pub(crate) fn key_ring(&self) -> Result<KeyRing> {
         KeyRing::of(&self.key_file)
+    }
+
+    /// The same, with one more file.
+    pub(crate) fn key_ring_with(&self, file: &Path) -> Result<KeyRing> {
+        let files: Vec<_> = self.key_file.iter().cloned().chain([file.to_owned()]).collect();
+        KeyRing::of(&files)
     }
 
     /// What they say of the format.

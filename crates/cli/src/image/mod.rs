@@ -120,6 +120,14 @@ impl ImageArgs {
         Ok(Rc::clone(self.key_ring.get_or_init(|| ring)))
     }
 
+    /// Takes the passphrase in a file, too.
+    pub(crate) fn add_key_file(&self, file: &Path) -> Result<()> {
+        let ring = Rc::new(self.format.key_ring_with(file)?);
+        // Nothing was opened before.
+        self.key_ring.get_or_init(|| ring);
+        Ok(())
+    }
+
     /// What is in the disk that the image is, for reading.
     pub(crate) fn layers(&self) -> Result<Layers> {
         self.note_mounted();

@@ -62,8 +62,10 @@ pub(crate) struct PartArgs {
         conflicts_with_all = ["partition", "lv"], help_heading = IMAGE_HEADING)]
     offset: Option<u64>,
 
-    /// The volume is this partition of a disk image (GPT or MBR), or in it: its number, as Linux counts,
-    /// its name, or the label of the volume. Without this, the only XFS volume is taken.
+    /// The volume is this partition of a disk image (GPT or MBR), or in it: its number, its name, or the
+    /// label of the volume.
+    ///
+    /// Numbers are those of Linux. Without this, the only XFS volume is taken.
     #[arg(long, value_name = "N|NAME", help_heading = IMAGE_HEADING)]
     partition: Option<PartitionChoice>,
 

@@ -22,9 +22,10 @@ const ELSEWHERE: [&str; 8] = [
 ];
 
 /// The volumes that the examples of a command speak of; those of others need none.
-const VOLUMES: [(&str, &[&str]); 22] = [
+const VOLUMES: [(&str, &[&str]); 23] = [
     ("", &["disk.img"]),
     ("build", &["base.img"]),
+    ("convert", &["root.img"]),
     ("disks", &["root.img", "a.img", "b.img"]),
     ("diff", &["old.img", "new.img", "root.img", "disk.img", "a.img", "b.img", "app.img"]),
     ("extract", &["root.img", "old.img", "disk.img"]),

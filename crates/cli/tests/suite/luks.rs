@@ -136,16 +136,8 @@ fn a_volume_is_mounted_with_its_key() {
     }
     let own = Encrypted::new();
     let script = "cp etc/hosts etc/copy && sync -f . && cat etc/copy";
-    let said = succeeds([
-        "mount",
-        "--key-file",
-        &own.path("key"),
-        &own.path("image"),
-        "--exec",
-        "sh",
-        "-c",
-        script,
-    ]);
+    let option = format!("key-file={}", own.path("key"));
+    let said = succeeds(["mount", "-o", &option, &own.path("image"), "--exec", "sh", "-c", script]);
     assert_eq!(said, "127.0.0.1 localhost\n");
     own.judge();
 }

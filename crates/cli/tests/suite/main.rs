@@ -6,6 +6,7 @@ mod ann;
 mod book;
 mod command;
 mod containers;
+mod convert;
 mod damage;
 mod deleted;
 mod descriptions;
