@@ -148,7 +148,9 @@ pub(crate) fn managers(arguments: &ManagersArguments) -> Result<()> {
     system::install(system::FOR_DISKS)?;
     let work = arguments.work.clone().unwrap_or_else(|| workspace::target("soak-managers"));
     fs::create_dir_all(&work).with_context(|| format!("cannot create {}", work.display()))?;
-    shell::run(workspace::cargo().args(["build", "--package", "undercroft"]))?;
+    // As for the tests.
+    let build = ["build", "--workspace", "--all-features", "--bin", "undercroft"];
+    shell::run(workspace::cargo().args(build))?;
     let program = workspace::target("debug/undercroft");
     let kernel = Kernel::fetch(&work)?;
     let disks = disks(&work)?;

@@ -25,7 +25,7 @@ fn a_disk_is_the_same_in_another_format() {
     assert!(fs::read(&raw).unwrap() == fs::read(&sample.image).unwrap());
     assert!(fs::metadata(&raw).unwrap().blocks() * 512 < 32 << 20);
     let message = fails(1, ["convert", &qcow2, &raw]);
-    assert!(message.contains("exists; use --force"), "{message}");
+    assert!(message.contains("holds an XFS file system; name another file"), "{message}");
     let other = sample.path("other");
     succeeds(["convert", "--to", "qcow2", &raw, &other]);
     qemu_img(&["compare", "-f", "qcow2", "-F", "qcow2", &other, &qcow2]);
