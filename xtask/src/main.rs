@@ -17,6 +17,7 @@ mod tags;
 mod book;
 mod debian;
 mod dist;
+mod machine;
 mod newest;
 
 mod bench;
@@ -86,6 +87,8 @@ enum Soak {
     Data(soak::DataArguments),
     /// Random operations cut off by crashes at random points, each replayed
     Crash(soak::CrashArguments),
+    /// Volumes on RAID, LVM and LUKS of a kernel in QEMU, read, changed, and seen by it again
+    Managers(soak::ManagersArguments),
     /// Eight threads use volumes as a server does, every byte known
     Serve(soak::ServeArguments),
     /// Directory blocks of several pages cut off while they are written: the kernel mounts them
@@ -167,6 +170,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Soak(Soak::Ops(arguments)) => soak::ops(arguments),
         Task::Soak(Soak::Data(arguments)) => soak::data(arguments),
         Task::Soak(Soak::Crash(arguments)) => soak::crash(arguments),
+        Task::Soak(Soak::Managers(arguments)) => soak::managers(arguments),
         Task::Soak(Soak::Serve(arguments)) => soak::serve(arguments),
         Task::Soak(Soak::Torn(arguments)) => soak::torn(arguments),
         Task::Soak(Soak::Mutations(arguments)) => soak::mutations(arguments),

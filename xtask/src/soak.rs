@@ -4,6 +4,7 @@
 mod ceph;
 mod dist;
 mod fstests;
+mod managers;
 mod mount;
 mod nbd_interop;
 mod nbd_tester;
@@ -20,6 +21,7 @@ use crate::{debian, shell, system, workspace};
 pub(crate) use ceph::{CephArguments, nbd_ceph};
 pub(crate) use dist::{DistArguments, run as dist};
 pub(crate) use fstests::{FstestsArguments, fstests};
+pub(crate) use managers::{ManagersArguments, managers};
 pub(crate) use mount::{KillArguments, MountArguments, kill as mount_kill, mount};
 pub(crate) use nbd_interop::{InteropArguments, nbd_interop};
 pub(crate) use nbd_tester::{TesterArguments, nbd_tester};

@@ -56,6 +56,16 @@ pub(crate) fn label() -> impl TypedValueParser<Value = OsString> {
     OsStringValueParser::new().try_map(|text| maintain::check_label(text.as_bytes()).map(|()| text))
 }
 
+/// A logical volume of LVM, with its group.
+pub(crate) fn logical_volume(text: &str) -> Result<String, String> {
+    match text.strip_prefix("/dev/").unwrap_or(text).split_once('/') {
+        Some((group, name)) if !group.is_empty() && !name.is_empty() && !name.contains('/') => {
+            Ok(format!("{group}/{name}"))
+        }
+        _ => Err("write GROUP/VOLUME, such as vg/root".to_owned()),
+    }
+}
+
 /// Bytes: a number, which may have a fraction, with an optional suffix. K, M, G, T, P and E with or
 /// without "iB" are powers of 1024, as in GNU tools; with "B", powers of 1000. A part below a byte
 /// is dropped.

@@ -8,7 +8,8 @@ use imago::file::File as Storage;
 use imago::qcow2::Qcow2;
 use imago::raw::Raw;
 use std::fs::File;
-use std::io::{self, Read, Seek};
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// Images that may be below each other.
@@ -28,10 +29,10 @@ pub(crate) struct Chain {
 
 /// The first bytes of a file, of which not all need to be there.
 pub(crate) fn start(file: &File) -> io::Result<Vec<u8>> {
-    let mut file = file;
-    file.rewind()?;
-    let mut bytes = Vec::new();
-    file.take(header::LENGTH as u64).read_to_end(&mut bytes)?;
+    let mut bytes = vec![0; header::LENGTH];
+    // One call is enough for a file.
+    let length = file.read_at(&mut bytes, 0)?;
+    bytes.truncate(length);
     Ok(bytes)
 }
 

@@ -1,4 +1,7 @@
-//! Disks in files of a format of their own, such as virtual machines have, as block devices.
+//! Disks in files of a format of their own, and disks of which others are made, as block devices.
+//!
+//! [`Layers`] finds what is in a disk by its content: partitions, volumes of LVM, arrays of RAID, containers of
+//! LUKS, in any order.
 //!
 //! [`open`] looks at the first bytes of a file. If they are those of a format that is known, the disk in
 //! it is a [`BlockDevice`] with threads of its own, so that volumes, partitions and stacks can be on it as
@@ -17,6 +20,7 @@ struct Readme;
 // Files by floors, from the ground up.
 mod error;
 mod field;
+mod layer_error;
 
 mod counts;
 mod header;
@@ -27,9 +31,18 @@ mod driver;
 
 mod open;
 
+pub mod luks;
+pub mod lvm;
+pub mod raid;
+
+pub mod layers;
+
 pub use driver::ContainerDriver;
 pub use error::ContainerError;
+pub use layer_error::LayerError;
 pub use open::{ContainerDevice, format_of, open, register};
 
+#[cfg(doc)]
+use layers::Layers;
 #[cfg(doc)]
 use undercroft_block::BlockDevice;

@@ -42,6 +42,10 @@ pub struct MountOptions {
     pub fake_root: bool,
     /// `partition=`.
     pub partition: Option<String>,
+    /// `key-file=`.
+    pub key_file: Option<String>,
+    /// `lv=`, as it was typed.
+    pub lv: Option<String>,
     /// `offset=`, as it was typed.
     pub offset: Option<String>,
     /// `remount`: a mount gets other options.
@@ -162,6 +166,8 @@ impl MountOptions {
             "nodiscard" => self.discard = Some(false),
             "fakeroot" => self.fake_root = true,
             "partition" => self.partition = Some(nonempty(name, value)?),
+            "key-file" => self.key_file = Some(nonempty(name, value)?),
+            "lv" => self.lv = Some(nonempty(name, value)?),
             "offset" => self.offset = Some(value.to_owned()),
             // Defaults of this mount, and options for the programs that read fstab.
             "default_permissions"

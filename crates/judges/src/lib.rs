@@ -38,6 +38,7 @@ pub mod nbd;
 pub mod populate;
 
 pub mod composefs;
+pub mod lvm;
 pub mod served;
 pub mod xfsprogs;
 

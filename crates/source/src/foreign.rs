@@ -140,9 +140,18 @@ const fn labelled(
 
 use ForeignKind::{Archive, Compressed, Container, Dump, FileSystem, Member, Table, Tar, Volume};
 
+const RAID: Format = of(
+    Member,
+    "a member of a Linux RAID",
+    &[(0, &[0xfc, 0x4e, 0x2b, 0xa9]), (4_096, &[0xfc, 0x4e, 0x2b, 0xa9])],
+)
+.way("`mdadm --assemble` makes the array a disk: name that");
+
 /// The first that matches counts: a boot sector is also that of some file systems, and an image of a
 /// CD may have a partition table, too.
 const FORMATS: &[Format] = &[
+    // What was there before is left beside its mark.
+    RAID,
     of(Container, "a qcow2 image", &[(0, b"QFI\xfb")]),
     of(Container, "a QED image", &[(0, b"QED\0")]),
     of(Container, "a VMDK image", &[(0, b"KDMV"), (0, b"COWD"), (0, b"# Disk DescriptorFile")]),
@@ -195,12 +204,6 @@ const FORMATS: &[Format] = &[
         &[(0, b"LABELONE"), (512, b"LABELONE"), (1024, b"LABELONE"), (1536, b"LABELONE")],
     )
     .way("`vgchange --activate y` makes its logical volumes disks: name one, as /dev/GROUP/VOLUME"),
-    of(
-        Member,
-        "a member of a Linux RAID",
-        &[(0, &[0xfc, 0x4e, 0x2b, 0xa9]), (4_096, &[0xfc, 0x4e, 0x2b, 0xa9])],
-    )
-    .way("`mdadm --assemble` makes the array a disk: name that"),
     of(Dump, "a dump of the metadata of an XFS volume", &[(0, b"XFSM"), (0, b"XMD2")]),
     of(Archive, "a ZIP archive", &[(0, b"PK\x03\x04")]),
     of(Archive, "a 7z archive", &[(0, b"7z\xbc\xaf\x27\x1c")]),
@@ -267,6 +270,28 @@ pub fn recognise(head: &[u8]) -> Option<Foreign> {
         return plain(Table, "a partition table (MBR)");
     }
     if is_zfs(head) { plain(Member, "a member of a ZFS pool") } else { None }
+}
+
+/// Bytes at the end of a device that are enough for [`recognise_end`].
+pub const END: usize = 128 << 10;
+
+/// What a device is that ends like this and has `bytes` bytes, if it is known: its last [`END`] bytes, or
+/// all of a shorter one. Some members of arrays begin with what is in the array.
+#[must_use]
+pub fn recognise_end(end: &[u8], bytes: u64) -> Option<Foreign> {
+    const SECTOR: u64 = 512;
+    let sectors = bytes / SECTOR;
+    let first = bytes.checked_sub(end.len() as u64)?;
+    let places = [(sectors.checked_sub(16)? & !7, 1_u32), ((sectors & !127).checked_sub(128)?, 0)];
+    let is_one = |(place, version): (u64, u32)| {
+        let at = usize::try_from((place * SECTOR).checked_sub(first)?).ok()?;
+        let mark: Vec<u8> =
+            [0xa92b_4efc, version].iter().flat_map(|word: &u32| word.to_le_bytes()).collect();
+        end.get(at..)?.starts_with(&mark).then_some(())
+    };
+    places.into_iter().find_map(is_one)?;
+    let Format { kind, name, way, .. } = RAID;
+    Some(Foreign { kind, name, label: None, uuid: None, way })
 }
 
 /// A label without what fills its field.

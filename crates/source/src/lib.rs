@@ -101,7 +101,9 @@ pub use error::SourceError;
 pub use exclude::{Choice, Exclude};
 pub use file_error::FileError;
 pub use files::data_ranges;
-pub use foreign::{Foreign, ForeignKind, HEAD as FOREIGN_HEAD, recognise};
+pub use foreign::{
+    END as FOREIGN_END, Foreign, ForeignKind, HEAD as FOREIGN_HEAD, recognise, recognise_end,
+};
 pub use lending::{Lending, LentFile};
 pub use mode_change::ModeChange;
 pub use open::{OpenError, Opened, SourceOptions, SourceSpec, open, with_rules};

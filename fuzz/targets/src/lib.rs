@@ -21,6 +21,7 @@ mod population;
 mod rules;
 
 mod disk_image;
+mod managers;
 mod mount;
 mod nbd;
 mod partitions;
@@ -60,7 +61,7 @@ pub struct Target {
 }
 
 /// All targets; the one with the most state comes last.
-pub const TARGETS: [Target; 25] = [
+pub const TARGETS: [Target; 26] = [
     Target { name: "superblock", run: superblock::run },
     Target { name: "group_header", run: groups::run },
     Target { name: "tree_block", run: trees::run },
@@ -81,6 +82,7 @@ pub const TARGETS: [Target; 25] = [
     Target { name: "rules", run: rules::run },
     Target { name: "disk_image", run: disk_image::run },
     Target { name: "partition_table", run: partitions::run },
+    Target { name: "volume_managers", run: managers::run },
     Target { name: "nbd_requests", run: nbd::requests },
     Target { name: "nbd_answers", run: nbd::answers },
     Target { name: "removed_files", run: removed::run },

@@ -4,6 +4,7 @@
 //! form in which something is stored, and by the writer of this project.
 
 use crate::archive::open_checksums;
+use crate::managers;
 use crate::partitions;
 use rustix::fs::{Mode, XattrFlags, mkfifoat, setxattr};
 use std::fs::{self, File};
@@ -70,6 +71,10 @@ pub fn seeds(target: &str, scratch: &Path) -> io::Result<Vec<(String, Vec<u8>)>>
         "tar" => archives(scratch),
         "partition_table" => {
             let seeds = partitions::seeds().into_iter();
+            Ok((1..).map(|number: u32| format!("disk-{number}")).zip(seeds).collect())
+        }
+        "volume_managers" => {
+            let seeds = managers::seeds().into_iter();
             Ok((1..).map(|number: u32| format!("disk-{number}")).zip(seeds).collect())
         }
         _ => Ok(Vec::new()),

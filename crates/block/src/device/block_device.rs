@@ -50,6 +50,12 @@ pub trait BlockDevice: Send + Sync {
     /// The answer of the device to a bio.
     fn layer(&self) -> Layer<'_>;
 
+    /// Devices that belong together and are one only by what is on them, such as the disks of a group of
+    /// LVM; none for a device with bytes.
+    fn members(&self) -> &[Arc<dyn BlockDevice>] {
+        &[]
+    }
+
     /// What passed so far through the leaves at or below this device.
     fn statistics(&self) -> Statistics {
         let mut sum = Statistics::default();

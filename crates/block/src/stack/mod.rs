@@ -1,6 +1,7 @@
 //! Devices made of devices: [`Linear`], [`Stripe`], [`Mirror`], [`Delay`], and their
 //! [`Description`] in words; [`Overlay`], a device with changes that it never sees; [`Gaps`], one of which
-//! parts are lost; and [`Patchwork`], one of which parts are those of another.
+//! parts are lost; [`Patchwork`], one of which parts are those of another; and [`Together`], disks that are
+//! something by what is on them.
 //!
 //! They map bios and hold no queue: a bio that one leg can serve is moved to it without an
 //! allocation, another is cut into parts that answer it together. What follows each other on a leg
@@ -18,6 +19,7 @@ mod overlay;
 mod patchwork;
 mod report;
 mod stripe;
+mod together;
 pub(crate) mod window;
 
 pub use delay::{Delay, Slowness};
@@ -34,3 +36,4 @@ pub use overlay::Overlay;
 pub use patchwork::{Patch, Patchwork};
 pub use report::DeviceReport;
 pub use stripe::Stripe;
+pub use together::Together;

@@ -13,6 +13,7 @@ pub struct Window {
     name: String,
     start: Sector,
     length: Sector,
+    read_only: bool,
 }
 
 impl Window {
@@ -24,7 +25,7 @@ impl Window {
             return None;
         }
         let name = format!("{} (sectors {start} to {end})", below.name());
-        Some(Self { below: [below], name, start, length })
+        Some(Self { below: [below], name, start, length, read_only: false })
     }
 
     /// Everything of `below` from `start` on; `None` if it ends before.
@@ -32,6 +33,19 @@ impl Window {
     pub fn from_sector(below: Arc<dyn BlockDevice>, start: Sector) -> Option<Self> {
         let length = below.capacity().checked_sub(start)?;
         Self::new(below, start, length)
+    }
+
+    /// All of `below`, which is not changed through it.
+    #[must_use]
+    pub fn for_reading(below: Arc<dyn BlockDevice>) -> Self {
+        let (name, length) = (below.name().to_owned(), below.capacity());
+        Self { below: [below], name, start: Sector::ZERO, length, read_only: true }
+    }
+
+    /// The same under another name.
+    #[must_use]
+    pub fn named(self, name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..self }
     }
 }
 
@@ -49,7 +63,7 @@ impl BlockDevice for Window {
     }
 
     fn is_read_only(&self) -> bool {
-        self.below[0].is_read_only()
+        self.read_only || self.below[0].is_read_only()
     }
 
     fn layer(&self) -> Layer<'_> {
@@ -70,7 +84,7 @@ impl Stacked for Window {
     fn parts<'d>(&'d self, sectors: Range<Sector>, visit: &mut dyn FnMut(Part<'d>)) {
         // Cannot overflow: they lie inside the window and the window inside the device.
         let sectors = Sector(self.start.0 + sectors.start.0)..Sector(self.start.0 + sectors.end.0);
-        visit(Part { device: &*self.below[0], sectors, is_written: true });
+        visit(Part { device: &*self.below[0], sectors, is_written: !self.read_only });
     }
 
     fn devices(&self) -> &[Arc<dyn BlockDevice>] {
@@ -96,6 +110,12 @@ mod tests {
         let error = write_all_at(&window, Sector(3), &[0; 1024]).unwrap_err();
         assert!(matches!(error.reason, Reason::OutOfRange { capacity: Sector(4) }));
         assert_eq!(error.sector, Sector(3));
+        let seen = Window::for_reading(disk);
+        assert_eq!(seen.capacity(), Sector(64));
+        assert!(matches!(
+            write_all_at(&seen, Sector(0), &[0; 512]).unwrap_err().reason,
+            Reason::ReadOnly
+        ));
     }
 
     #[test]

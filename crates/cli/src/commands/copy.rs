@@ -69,7 +69,7 @@ impl Spot {
     }
 
     fn image(&self) -> ImageArgs {
-        ImageArgs::part_of(self.image.clone(), Part::Found)
+        ImageArgs::part_of(self.image.clone(), Part::default())
     }
 }
 

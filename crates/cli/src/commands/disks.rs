@@ -1,7 +1,7 @@
 //! `undercroft disks`.
 
-use crate::image::contents::{self, Held};
-use crate::image::{FormatArgs, ImageArgs, Part};
+use crate::image::contents::inside;
+use crate::image::{FormatArgs, ImageArgs};
 use crate::report::{self, Outcome};
 use crate::text;
 use crate::value;
@@ -9,11 +9,12 @@ use anyhow::Result;
 use clap::ValueHint;
 use serde::Serialize;
 use std::io::Write;
-use undercroft_block::partition::{PartitionTable, Scheme};
+use undercroft_block::partition::Scheme;
 use undercroft_block::stack::{Description, DiskFormat};
+use undercroft_container::layers::{Layers, Node, Place};
 use undercroft_source::Foreign;
 
-/// Show what is in disk images: their format, partitions, file systems with labels and UUIDs.
+/// Show what is in disk images: their format, partitions, logical volumes, file systems with labels and UUIDs.
 ///
 /// As lsblk -f does it for disks. An image is recognised by its content, whatever its name says.
 #[derive(clap::Args)]
@@ -34,7 +35,8 @@ pub(super) struct Args {
 const EXAMPLES: &str = "\
 Examples:
   undercroft disks root.img
-  undercroft disks --json root.img";
+  undercroft disks --json root.img
+  undercroft disks 'lvm(a.img,b.img)'";
 
 /// An image.
 #[derive(Serialize)]
@@ -45,9 +47,51 @@ struct Disk {
     bytes: u64,
     #[serde(flatten)]
     contents: Contents,
+    #[serde(flatten)]
+    inside: Inside,
+}
+
+/// What is in a device.
+#[derive(Serialize)]
+struct Inside {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fault: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     table: Option<&'static str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    disks: Vec<Member>,
+    /// What is in a LUKS container.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decrypted: Option<Box<Member>>,
     partitions: Vec<Portion>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    logical_volumes: Vec<Logical>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    arrays: Vec<Array>,
+}
+
+/// An array of a Linux RAID.
+#[derive(Serialize)]
+struct Array {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    name: String,
+    level: String,
+    bytes: u64,
+    #[serde(flatten)]
+    contents: Contents,
+    #[serde(flatten)]
+    inside: Inside,
+}
+
+/// One of several disks.
+#[derive(Serialize)]
+struct Member {
+    name: String,
+    bytes: u64,
+    #[serde(flatten)]
+    contents: Contents,
+    #[serde(flatten)]
+    inside: Inside,
 }
 
 /// A partition.
@@ -62,6 +106,22 @@ struct Portion {
     is_on_disk: bool,
     #[serde(flatten)]
     contents: Contents,
+    #[serde(flatten)]
+    inside: Inside,
+}
+
+/// A logical volume of LVM.
+#[derive(Serialize)]
+struct Logical {
+    group: String,
+    name: String,
+    /// As LVM writes it.
+    id: String,
+    bytes: u64,
+    #[serde(flatten)]
+    contents: Contents,
+    #[serde(flatten)]
+    inside: Inside,
 }
 
 /// What begins at a place, if that is known.
@@ -76,84 +136,126 @@ struct Contents {
 
 pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     for (index, image) in args.images.iter().enumerate() {
-        let disk = look(image, &args.format)?;
+        let (name, format) = (image.to_string(), format_of(image, &args.format));
+        let layers = look(image, &args.format)?;
         if args.json {
-            report::json_line(out, &disk)?;
+            report::json_line(out, &Disk::new(name, format, &layers))?;
         } else {
             if index > 0 {
                 writeln!(out)?;
             }
-            print(&disk, out)?;
+            print(&name, format, &layers, out)?;
         }
     }
     Ok(Outcome::Done)
 }
 
-fn look(image: &Description, format: &FormatArgs) -> Result<Disk> {
-    let opened = ImageArgs::part_of(image.clone(), Part::Whole).with_format(format.clone());
-    let disk = opened.device()?;
+/// How an image holds the disk.
+fn format_of(image: &Description, format: &FormatArgs) -> &'static str {
     let is_raw = format.disk_format() == DiskFormat::Raw;
     let path = image.as_path().filter(|_| !is_raw);
-    let table = PartitionTable::read(&*disk).ok().filter(|table| !table.partitions.is_empty());
-    let partitions = table.iter().flat_map(|table| contents::held(&disk, table));
-    Ok(Disk {
-        name: image.to_string(),
-        format: path.and_then(undercroft_container::format_of).unwrap_or("raw"),
-        bytes: disk.capacity().to_bytes().unwrap_or(u64::MAX),
-        contents: Contents::new(contents::of(&*disk)),
-        table: table.as_ref().map(|table| match table.scheme {
+    path.and_then(undercroft_container::format_of).unwrap_or("raw")
+}
+
+fn look(image: &Description, format: &FormatArgs) -> Result<Layers> {
+    let layers = ImageArgs::disk_of(image.clone()).with_format(format.clone()).layers()?;
+    for note in layers.notes() {
+        report::note(format_args!("{image}: {note}"));
+    }
+    Ok(layers)
+}
+
+impl Disk {
+    fn new(name: String, format: &'static str, layers: &Layers) -> Self {
+        let root = &layers.nodes()[0];
+        let (contents, inside) = (Contents::new(root.contents.as_ref()), Inside::of(layers, 0));
+        Self { name, format, bytes: root.bytes, contents, inside }
+    }
+}
+
+impl Inside {
+    /// What is in a device. Devices are in each other only so deep.
+    fn of(layers: &Layers, number: usize) -> Self {
+        let node = &layers.nodes()[number];
+        let table = node.table.map(|scheme| match scheme {
             Scheme::Gpt => "gpt",
             Scheme::Mbr => "mbr",
-        }),
-        partitions: partitions.map(Portion::new).collect(),
-    })
+        });
+        let fault = node.why_not().map(str::to_owned);
+        let mut all = Self {
+            fault,
+            table,
+            disks: Vec::new(),
+            decrypted: None,
+            partitions: Vec::new(),
+            logical_volumes: Vec::new(),
+            arrays: Vec::new(),
+        };
+        for number in inside(layers, number) {
+            let node = &layers.nodes()[number];
+            let (contents, inside) =
+                (Contents::new(node.contents.as_ref()), Self::of(layers, number));
+            let bytes = node.bytes;
+            match &node.place {
+                Place::Partition(partition) => all.partitions.push(Portion {
+                    number: partition.number,
+                    kind: partition.kind.to_string(),
+                    name: partition.name.clone(),
+                    first_byte: partition.start.to_bytes().unwrap_or(u64::MAX),
+                    bytes,
+                    is_on_disk: node.device.is_ok(),
+                    contents,
+                    inside,
+                }),
+                Place::Logical { group, name, id } => all.logical_volumes.push(Logical {
+                    group: group.clone(),
+                    name: name.clone(),
+                    id: id.clone(),
+                    bytes,
+                    contents,
+                    inside,
+                }),
+                Place::Array { name, level } => all.arrays.push(Array {
+                    name: name.clone(),
+                    level: level.clone(),
+                    bytes,
+                    contents,
+                    inside,
+                }),
+                Place::Decrypted => {
+                    let name = name_of(node);
+                    all.decrypted = Some(Box::new(Member { name, bytes, contents, inside }));
+                }
+                Place::Whole => {
+                    all.disks.push(Member { name: name_of(node), bytes, contents, inside });
+                }
+            }
+        }
+        all
+    }
+}
+
+fn name_of(node: &Node) -> String {
+    node.device.as_ref().map(|device| device.name().to_owned()).unwrap_or_default()
 }
 
 impl Contents {
-    fn new(found: Option<Foreign>) -> Self {
+    fn new(found: Option<&Foreign>) -> Self {
         let Some(Foreign { name, label, uuid, .. }) = found else { return Self::default() };
-        let label = label.map(|label| String::from_utf8_lossy(&label).into_owned());
-        Self { contents: Some(name), label, uuid }
+        let label = label.as_ref().map(|label| String::from_utf8_lossy(label).into_owned());
+        Self { contents: Some(name), label, uuid: uuid.clone() }
     }
 }
 
-impl Portion {
-    fn new(held: Held<'_>) -> Self {
-        let Held { partition, contents, is_on_disk } = held;
-        let bytes = |sectors: undercroft_block::Sector| sectors.to_bytes().unwrap_or(u64::MAX);
-        Self {
-            number: partition.number,
-            kind: partition.kind.to_string(),
-            name: partition.name.clone(),
-            first_byte: bytes(partition.start),
-            bytes: bytes(partition.length),
-            is_on_disk,
-            contents: Contents::new(contents),
-        }
-    }
-}
+/// A row of the table.
+type Row = [String; 6];
 
 /// A table as lsblk prints one.
-fn print(disk: &Disk, out: &mut dyn Write) -> Result<()> {
+fn print(name: &str, format: &str, layers: &Layers, out: &mut dyn Write) -> Result<()> {
     let title = ["NAME", "SIZE", "TYPE", "CONTENTS", "LABEL", "UUID"].map(str::to_owned);
-    let mut rows = vec![title];
-    let (name, size) = (text::visible(&disk.name), text::short_bytes(disk.bytes));
-    let [contents, label, uuid] = words(&disk.contents, true);
-    rows.push([name, size, disk.format.to_owned(), contents, label, uuid]);
-    for (index, partition) in disk.partitions.iter().enumerate() {
-        let branch = if index + 1 == disk.partitions.len() {
-            "\u{2514}\u{2500}"
-        } else {
-            "\u{251c}\u{2500}"
-        };
-        let name = match partition.name.as_str() {
-            "" => format!("{branch}{}", partition.number),
-            name => format!("{branch}{} \"{}\"", partition.number, text::visible(name)),
-        };
-        let [contents, label, uuid] = words(&partition.contents, partition.is_on_disk);
-        let size = text::short_bytes(partition.bytes);
-        rows.push([name, size, partition.kind.clone(), contents, label, uuid]);
-    }
+    let root = row(&layers.nodes()[0], text::visible(name), format.to_owned());
+    let mut rows = vec![title, root];
+    branches(layers, 0, "", &mut rows);
     let width = |column: usize| {
         rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()
     };
@@ -168,13 +270,56 @@ fn print(disk: &Disk, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// Contents, label and UUID as they stand in the table.
-fn words(contents: &Contents, is_on_disk: bool) -> [String; 3] {
-    let found = match contents.contents {
-        Some(name) => name.trim_start_matches("a ").trim_start_matches("an ").to_owned(),
-        None if is_on_disk => "unknown".to_owned(),
-        None => "behind the end of the disk".to_owned(),
+/// Adds the rows of all that is in a device, behind `indent`.
+fn branches(layers: &Layers, number: usize, indent: &str, rows: &mut Vec<Row>) {
+    let inside = inside(layers, number);
+    for (index, number) in inside.iter().enumerate() {
+        let (branch, further) = match index + 1 == inside.len() {
+            true => ("\u{2514}\u{2500}", "  "),
+            false => ("\u{251c}\u{2500}", "\u{2502} "),
+        };
+        let node = &layers.nodes()[*number];
+        let (name, kind) = match &node.place {
+            Place::Partition(partition) => {
+                let named = match partition.name.as_str() {
+                    "" => partition.number.to_string(),
+                    name => format!("{} \"{}\"", partition.number, text::visible(name)),
+                };
+                (named, partition.kind.to_string())
+            }
+            Place::Logical { group, name, .. } => {
+                (text::visible(&format!("{group}/{name}")), "logical volume".to_owned())
+            }
+            Place::Array { name, level } => {
+                let name = if name.is_empty() { "array" } else { name };
+                (text::visible(name), level.clone())
+            }
+            Place::Decrypted => ("decrypted".to_owned(), "LUKS".to_owned()),
+            Place::Whole => (text::visible(&name_of(node)), "disk".to_owned()),
+        };
+        rows.push(row(node, format!("{indent}{branch}{name}"), kind));
+        branches(layers, *number, &format!("{indent}{further}"), rows);
+    }
+}
+
+fn row(node: &Node, name: String, kind: String) -> Row {
+    let contents = Contents::new(node.contents.as_ref());
+    let words = contents
+        .contents
+        .map(|name| name.trim_start_matches("a ").trim_start_matches("an ").to_owned());
+    let found = match (words, node.why_not()) {
+        (Some(name), Some(fault)) => format!("{name}: {}", text::visible(fault)),
+        (Some(name), None) => name,
+        (None, Some(fault)) => text::visible(fault),
+        (None, None) => "unknown".to_owned(),
     };
     let shown = |text: &Option<String>| text.as_deref().map(text::visible).unwrap_or_default();
-    [found, shown(&contents.label), shown(&contents.uuid)]
+    [
+        name,
+        text::short_bytes(node.bytes),
+        kind,
+        found,
+        shown(&contents.label),
+        shown(&contents.uuid),
+    ]
 }

@@ -4,6 +4,7 @@
 mod build;
 mod check;
 mod completions;
+mod convert;
 mod copy;
 mod deleted;
 mod describe;
@@ -92,6 +93,7 @@ enum Command {
     Mkfs(Deferred<mkfs::Args>),
     Info(Deferred<info::Args>),
     Disks(Deferred<disks::Args>),
+    Convert(Deferred<convert::Args>),
     #[command(flatten)]
     Verb(Box<OnImage>),
     Copy(Deferred<copy::Args>),
@@ -151,6 +153,7 @@ impl Command {
             Self::Frag(args) => Some((&args.image, args.json)),
             Self::Mount(args) => Some((&args.image, args.json)),
             Self::Build(_)
+            | Self::Convert(_)
             | Self::Copy(_)
             | Self::Diff(_)
             | Self::Disks(_)
@@ -214,6 +217,7 @@ fn dispatch(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Mkfs(args) => mkfs::run(args, out),
         Command::Info(args) => info::run(args, out),
         Command::Disks(args) => disks::run(args, out),
+        Command::Convert(args) => convert::run(args, out),
         Command::Verb(verb) => verb.run(out),
         Command::Copy(args) => copy::run(args, out),
         Command::Shell(args) => shell::run(args, out),

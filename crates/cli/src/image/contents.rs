@@ -1,28 +1,24 @@
 //! What an image holds that is no volume, and the way on.
 
+use super::keys::{HOW, KeyRing};
 use crate::text;
 use std::sync::Arc;
-use undercroft_block::partition::{Partition, PartitionTable};
-use undercroft_block::{BlockDevice, BlockError, SECTOR_SIZE, Sector, read_buffer};
+use undercroft_block::{BlockDevice, BlockError, Sector, read_buffer};
+use undercroft_container::layers::{Choice, Depth, Layers, Node, Place};
 use undercroft_source::{FOREIGN_HEAD, Foreign, ForeignKind, recognise};
 
 /// What a device holds, if it is known.
+#[cfg(feature = "network")]
 pub(crate) fn of(device: &dyn BlockDevice) -> Option<Foreign> {
-    recognise(&head(device, FOREIGN_HEAD as u64).ok()?)
-}
-
-/// Whether a device begins as a volume does.
-pub(super) fn is_volume(device: &dyn BlockDevice) -> Result<bool, BlockError> {
-    let found = recognise(&head(device, SECTOR_SIZE)?);
-    Ok(found.is_some_and(|found| found.kind == ForeignKind::Volume))
+    recognise(&head(device).ok()?)
 }
 
 pub(super) fn is_container(found: &Foreign) -> bool {
     found.kind == ForeignKind::Container
 }
 
-fn head(device: &dyn BlockDevice, most: u64) -> Result<Vec<u8>, BlockError> {
-    let bytes = device.capacity().to_bytes().unwrap_or(u64::MAX).min(most);
+fn head(device: &dyn BlockDevice) -> Result<Vec<u8>, BlockError> {
+    let bytes = device.capacity().to_bytes().unwrap_or(u64::MAX).min(FOREIGN_HEAD as u64);
     if bytes == 0 {
         return Ok(Vec::new());
     }
@@ -30,68 +26,87 @@ fn head(device: &dyn BlockDevice, most: u64) -> Result<Vec<u8>, BlockError> {
     Ok(read_buffer(device, Sector::ZERO, bytes as usize)?.to_vec())
 }
 
-/// A partition, and what it holds, if that is known.
-pub(crate) struct Held<'t> {
-    pub(crate) partition: &'t Partition,
-    pub(crate) contents: Option<Foreign>,
-    /// Whether it is on the disk to its end.
-    pub(crate) is_on_disk: bool,
+/// What is in a disk, in words: number or name, what each is for, length, contents.
+pub(super) fn list(layers: &Layers) -> String {
+    let mut words = Vec::new();
+    let mut work: Vec<usize> = inside(layers, 0).into_iter().rev().collect();
+    while let Some(number) = work.pop() {
+        words.push(describe(&layers.nodes()[number]));
+        work.extend(inside(layers, number).into_iter().rev());
+    }
+    words.join("; ")
 }
 
-/// The partitions of a disk, with what they hold.
-pub(crate) fn held<'t>(disk: &Arc<dyn BlockDevice>, table: &'t PartitionTable) -> Vec<Held<'t>> {
-    let look = |partition: &'t Partition| {
-        let device = partition.open(disk).ok();
-        let contents = device.as_ref().and_then(|device| of(device));
-        Held { partition, contents, is_on_disk: device.is_some() }
-    };
-    table.partitions.iter().map(look).collect()
+/// The numbers of the devices in a device.
+pub(crate) fn inside(layers: &Layers, number: usize) -> Vec<usize> {
+    let all = layers.nodes().iter().enumerate();
+    all.filter(|(_, node)| node.parent == Some(number)).map(|(number, _)| number).collect()
 }
 
-/// Partitions in words: number, what each is for, name, length, contents.
-pub(super) fn list(partitions: &[Held<'_>]) -> String {
-    let describe = |Held { partition, contents, is_on_disk }: &Held<'_>| {
-        let Partition { number, kind, name, length, .. } = partition;
-        let bytes = text::bytes(length.to_bytes().unwrap_or(u64::MAX));
-        let named = match name.as_str() {
-            "" => String::new(),
-            name => format!(" \"{}\"", name.escape_debug()),
-        };
-        let contents = match contents {
-            Some(found) => found.to_string(),
-            None if *is_on_disk => "unknown".to_owned(),
-            None => "behind the end of the disk".to_owned(),
-        };
-        format!("{number} ({kind}{named}, {bytes}): {contents}")
+fn describe(node: &Node) -> String {
+    let bytes = text::bytes(node.bytes);
+    let name = match &node.place {
+        Place::Partition(partition) => {
+            let named = match partition.name.as_str() {
+                "" => String::new(),
+                name => format!(" \"{}\"", name.escape_debug()),
+            };
+            format!("{} ({}{named}, {bytes})", partition.number, partition.kind)
+        }
+        Place::Logical { group, name, .. } => {
+            let (group, name) = (group.escape_debug(), name.escape_debug());
+            format!("{group}/{name} (logical volume, {bytes})")
+        }
+        Place::Decrypted => format!("in it ({bytes})"),
+        Place::Array { .. } => format!("{} ({bytes})", node.place),
+        Place::Whole => match &node.device {
+            Ok(device) => format!("{} ({bytes})", text::visible(device.name())),
+            Err(_) => bytes,
+        },
     };
-    partitions.iter().map(describe).collect::<Vec<_>>().join("; ")
+    let contents = node.contents.as_ref().map(ToString::to_string);
+    match (contents, node.why_not()) {
+        (Some(contents), Some(fault)) => format!("{name}: {contents}, but {fault}"),
+        (Some(contents), None) => format!("{name}: {contents}"),
+        (None, Some(fault)) => format!("{name}: {fault}"),
+        (None, None) => format!("{name}: unknown"),
+    }
 }
 
 /// Why there is no volume on a device, and the way on; `None` if it begins as a volume does.
-pub(super) fn refusal(device: &Arc<dyn BlockDevice>) -> Option<String> {
-    if device.capacity() == Sector::ZERO {
+pub(super) fn refusal(device: &Arc<dyn BlockDevice>, keys: &KeyRing) -> Option<String> {
+    if device.capacity() == Sector::ZERO && device.members().is_empty() {
         return None;
     }
-    let head = head(device.as_ref(), FOREIGN_HEAD as u64).unwrap_or_default();
-    match recognise(&head) {
-        Some(found) if found.kind == ForeignKind::Volume => return None,
-        Some(found) if found.kind != ForeignKind::Table => return Some(unusable(&found)),
+    let keys = keys.keys();
+    let layers = Layers::look(device, &Choice::default(), Depth::Everything, &keys).ok()?;
+    let how = if layers.is_locked() { format!("; {HOW}") } else { String::new() };
+    why_none(&layers, device).map(|why| why + &how)
+}
+
+fn why_none(layers: &Layers, device: &Arc<dyn BlockDevice>) -> Option<String> {
+    let [root, inside @ ..] = layers.nodes() else { return None };
+    if root.is_volume() {
+        return None;
+    }
+    if !inside.is_empty() {
+        let what = match (root.table, device.members()) {
+            (Some(_), _) => "a disk with partitions",
+            (None, []) => "a disk with others in it",
+            (None, _) => "several disks",
+        };
+        let how = match inside.iter().filter(|node| node.is_volume()).count() {
+            0 => "none of them with XFS",
+            _ => "choose one with --partition, by number, name or label, or with --lv",
+        };
+        return Some(format!("it is {what}, {how}: {}", list(layers)));
+    }
+    match (&root.contents, &root.fault) {
+        (Some(found), Some(fault)) => return Some(format!("it is {found}, but {fault}")),
+        (Some(found), None) if found.kind != ForeignKind::Table => return Some(unusable(found)),
         _ => {}
     }
-    if let Ok(table) = PartitionTable::read(&**device)
-        && !table.partitions.is_empty()
-    {
-        let partitions = held(device, &table);
-        let is_volume = |held: &Held<'_>| {
-            held.contents.as_ref().is_some_and(|found| found.kind == ForeignKind::Volume)
-        };
-        let how = if partitions.iter().any(is_volume) {
-            "choose one with --partition, by number, name or label"
-        } else {
-            "none of them with XFS"
-        };
-        return Some(format!("it is a disk with partitions, {how}: {}", list(&partitions)));
-    }
+    let head = head(&**device).unwrap_or_default();
     let is_empty = !head.is_empty() && head.iter().all(|byte| *byte == 0);
     let what = if is_empty { "begins with zeroes" } else { "begins with nothing that is known" };
     Some(format!(

@@ -1,7 +1,10 @@
 //! What is made of files that hold a disk in a format of their own.
 
+use super::keys::KeyRing;
 use crate::stats::IMAGE_HEADING;
-use clap::ValueEnum;
+use anyhow::Result;
+use clap::{ValueEnum, ValueHint};
+use std::path::{Path, PathBuf};
 use undercroft_block::stack::DiskFormat;
 
 /// What is made of files that hold a disk in a format of their own, such as qcow2.
@@ -15,6 +18,13 @@ pub(crate) struct FormatArgs {
     /// Read the file, too, that a qcow2 has only the changes to, if that is in its directory or below.
     #[arg(long, help_heading = IMAGE_HEADING)]
     backing: bool,
+
+    /// What opens a LUKS container is all that is in this file.
+    ///
+    /// `-` is standard input. Repeat for more. The variable UNDERCROFT_PASSPHRASE may have it, too; else it is asked for at the
+    /// terminal.
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = IMAGE_HEADING)]
+    key_file: Vec<PathBuf>,
 }
 
 /// Formats that can be said.
@@ -24,7 +34,18 @@ enum Format {
 }
 
 impl FormatArgs {
-    /// What they say.
+    /// The passphrases.
+    pub(crate) fn key_ring(&self) -> Result<KeyRing> {
+        KeyRing::of(&self.key_file)
+    }
+
+    /// The same, with one more file.
+    pub(crate) fn key_ring_with(&self, file: &Path) -> Result<KeyRing> {
+        let files: Vec<_> = self.key_file.iter().cloned().chain([file.to_owned()]).collect();
+        KeyRing::of(&files)
+    }
+
+    /// What they say of the format.
     pub(crate) fn disk_format(&self) -> DiskFormat {
         match (self.format, self.backing) {
             (Some(Format::Raw), _) => DiskFormat::Raw,

@@ -3,6 +3,7 @@
 pub(crate) mod contents;
 mod format;
 mod image_name;
+mod keys;
 mod part;
 pub(crate) mod salvaged;
 
@@ -10,7 +11,6 @@ use crate::mounts;
 use crate::report;
 use crate::stats::{IMAGE_HEADING, StatsArgs};
 use crate::text;
-use crate::value;
 use anyhow::{Result, anyhow, bail};
 use clap::{Arg, ValueHint};
 use std::cell::{OnceCell, RefCell};
@@ -18,11 +18,11 @@ use std::error::Error;
 use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use undercroft_block::partition::Partition;
 use undercroft_block::stack::{
-    Description, DeviceReport, LeafDescription, MirrorEvent, StackError,
+    Description, DeviceReport, DiskFormat, LeafDescription, MirrorEvent, StackError,
 };
 use undercroft_block::{BlockDevice, Engine, Unchanging, mounted_at};
 use undercroft_fs::{FileSystem, OpenOptions};
@@ -38,7 +38,11 @@ use uuid::Uuid;
 
 pub(crate) use format::FormatArgs;
 pub(crate) use image_name::ImageName;
-pub(crate) use part::{Part, PartitionChoice};
+use keys::KeyRing;
+use part::Opened;
+pub(crate) use part::{Part, PartArgs};
+pub(crate) use undercroft_container::layers::PartitionChoice;
+use undercroft_container::layers::{Choice, Depth, Layers, Place};
 
 /// An option that no help shows: a command that changes a volume replays its journal, so that
 /// --no-replay only refuses volumes.
@@ -55,15 +59,8 @@ pub(crate) struct ImageArgs {
     #[arg(value_parser = ImageName::parser(), value_hint = ValueHint::AnyPath)]
     image: ImageName,
 
-    /// The volume starts at this byte of the image (suffixes such as K, M, G).
-    #[arg(long, value_name = "BYTES", value_parser = value::size, conflicts_with = "partition",
-        help_heading = IMAGE_HEADING)]
-    offset: Option<u64>,
-
-    /// The volume is this partition of a disk image (GPT or MBR): its number, as Linux counts, its
-    /// name, or the label of the volume. Without this, the only XFS partition is taken.
-    #[arg(long, value_name = "N|NAME", help_heading = IMAGE_HEADING)]
-    partition: Option<PartitionChoice>,
+    #[command(flatten)]
+    part: PartArgs,
 
     /// Leave the journal alone: see a volume that was not unmounted as it is on the disk. Without
     /// this, its journal is replayed in memory.
@@ -88,9 +85,13 @@ pub(crate) struct ImageArgs {
     #[arg(skip)]
     otherwise: Part,
 
-    /// The partition that was opened, if it is one.
+    /// What was opened in the image, from the outside to the volume.
     #[arg(skip)]
-    chosen: OnceCell<Option<Partition>>,
+    chosen: OnceCell<Vec<Place>>,
+
+    /// Passphrases, once they were needed.
+    #[arg(skip)]
+    key_ring: OnceCell<Rc<KeyRing>>,
 }
 
 impl ImageArgs {
@@ -98,16 +99,48 @@ impl ImageArgs {
     pub(crate) fn part_of(image: impl Into<ImageName>, part: Part) -> Self {
         Self {
             image: image.into(),
-            offset: None,
-            partition: None,
+            part: PartArgs::default(),
             otherwise: part,
             chosen: OnceCell::new(),
+            key_ring: OnceCell::new(),
             no_replay: false,
             format: FormatArgs::default(),
             stats: StatsArgs::default(),
             engine: Engine::Auto,
             opened: RefCell::default(),
         }
+    }
+
+    /// The passphrases that are known.
+    fn key_ring(&self) -> Result<Rc<KeyRing>> {
+        if let Some(ring) = self.key_ring.get() {
+            return Ok(Rc::clone(ring));
+        }
+        let ring = Rc::new(self.format.key_ring()?);
+        Ok(Rc::clone(self.key_ring.get_or_init(|| ring)))
+    }
+
+    /// Takes the passphrase in a file, too.
+    pub(crate) fn add_key_file(&self, file: &Path) -> Result<()> {
+        let ring = Rc::new(self.format.key_ring_with(file)?);
+        // Nothing was opened before.
+        self.key_ring.get_or_init(|| ring);
+        Ok(())
+    }
+
+    /// What is in the disk that the image is, for reading.
+    pub(crate) fn layers(&self) -> Result<Layers> {
+        self.note_mounted();
+        let disk = self.open_disk(true, None)?;
+        let keys = self.key_ring()?;
+        let look = || Layers::look(&disk, &Choice::default(), Depth::Everything, &keys.keys());
+        let layers = look()?;
+        Ok(if layers.is_locked() && keys.ask(&layers)? { look()? } else { layers })
+    }
+
+    /// All of an image.
+    pub(crate) fn disk_of(image: Description) -> Self {
+        Self::part_of(image, Part::whole())
     }
 
     /// The same; its files get this engine, unless the image says another.
@@ -123,6 +156,12 @@ impl ImageArgs {
 
     /// The device that the volume fills, for reading, with a note when the kernel has it.
     pub(crate) fn device(&self) -> Result<Arc<dyn BlockDevice>> {
+        self.note_mounted();
+        self.open_device(true, &self.part(), None)
+    }
+
+    /// Notes that the kernel, or a mount of this command, has the image.
+    fn note_mounted(&self) {
         for file in self.image.device.files() {
             if let Some(at) = mounted_at(&file.path) {
                 report::note(format_args!(
@@ -139,7 +178,6 @@ impl ImageArgs {
                 at.display()
             ));
         }
-        self.open_device(true, &self.part(), None)
     }
 
     /// The device that the volume fills, for change.
@@ -168,9 +206,12 @@ impl ImageArgs {
         Ok([disk, device])
     }
 
-    /// The number of the partition that the device is which was opened, if it is one.
+    /// The number of the partition of the image that the device is which was opened, if it is one.
     pub(crate) fn partition(&self) -> Option<u32> {
-        Some(self.chosen.get()?.as_ref()?.number)
+        match self.chosen.get()?.as_slice() {
+            [Place::Partition(partition)] => Some(partition.number),
+            _ => None,
+        }
     }
 
     /// The file system, to be mounted. What is to be changed and does not let it is only read.
@@ -275,7 +316,7 @@ impl ImageArgs {
     }
 
     fn part(&self) -> Part {
-        Part::of(self.offset, self.partition.as_ref(), self.otherwise.clone())
+        self.part.part().unwrap_or_else(|| self.otherwise.clone())
     }
 
     /// Whether the journal may be replayed.
@@ -368,17 +409,28 @@ impl ImageArgs {
         disk: Arc<dyn BlockDevice>,
         part: &Part,
     ) -> Result<Arc<dyn BlockDevice>> {
-        let (device, partition) =
-            part::open(disk, part).map_err(|error| error.context(self.cannot_open()))?;
-        let is_first = self.chosen.set(partition.clone()).is_ok();
-        if let (Some(found), Part::Found, true) = (&partition, part, is_first) {
-            let named = match found.name.as_str() {
-                "" => String::new(),
-                name => format!(" \"{}\"", name.escape_debug()),
+        let keys = self.key_ring()?;
+        let Opened { device, way, notes } =
+            part::open(disk, part, &keys).map_err(|error| error.context(self.cannot_open()))?;
+        let is_first = self.chosen.set(way.clone()).is_ok();
+        if !is_first {
+            return Ok(device);
+        }
+        for note in notes {
+            report::note(format_args!("{}: {note}", self.image));
+        }
+        if let ([outer, ..], true) = (way.as_slice(), *part == Part::default()) {
+            let what = match outer {
+                Place::Partition(_) => "is a disk with partitions",
+                Place::Decrypted => "is encrypted",
+                Place::Array { .. } => "belongs to a RAID",
+                _ => "belongs to LVM",
             };
+            let way: Vec<_> = way.iter().rev().map(ToString::to_string).collect();
             report::note(format_args!(
-                "{} is a disk with partitions; the volume is in partition {}{named}",
-                self.image, found.number
+                "{} {what}; the volume is in {}",
+                self.image,
+                way.join(" of ")
             ));
         }
         Ok(device)
@@ -424,18 +476,26 @@ impl ImageArgs {
         self.image.device.as_path()
     }
 
-    /// Where in the image the device starts that was opened, unless it is a partition.
+    /// Where in the image file the device starts that was opened, unless it is something in it, or the
+    /// disk of a file of another format.
     pub(crate) fn start(&self) -> Option<u64> {
-        self.partition().is_none().then(|| self.first_byte())
+        let is_inside = self.chosen.get().is_some_and(|way| !way.is_empty());
+        if is_inside || self.container().is_some() { None } else { self.first_byte() }
     }
 
-    /// The byte of the image with which the device begins that was opened.
-    pub(crate) fn first_byte(&self) -> u64 {
-        let Some(Some(partition)) = self.chosen.get() else {
-            return if let Part::Offset(offset) = self.part() { offset } else { 0 };
-        };
-        // What was opened is on the disk.
-        partition.start.to_bytes().unwrap_or(u64::MAX)
+    /// The byte of the disk with which the device begins that was opened, if all of it follows there.
+    pub(crate) fn first_byte(&self) -> Option<u64> {
+        let offset = if let Part::Offset(offset) = self.part() { offset } else { 0 };
+        self.chosen.get().into_iter().flatten().try_fold(offset, |start, place| match place {
+            Place::Partition(partition) => start.checked_add(partition.start.to_bytes()?),
+            _ => None,
+        })
+    }
+
+    /// The name of the format of its own that the image has, if it is one file that has one.
+    fn container(&self) -> Option<&'static str> {
+        let is_raw = self.format.disk_format() == DiskFormat::Raw;
+        self.path().filter(|_| !is_raw).and_then(undercroft_container::format_of)
     }
 
     /// Fails if a volume has something to replay that must not be replayed.
@@ -514,8 +574,12 @@ impl ImageArgs {
             return error.context(self.cannot_open());
         }
         let disk = self.open_disk(true, None).ok();
-        let device = disk.and_then(|disk| part::open(disk, &self.part()).ok());
-        match device.and_then(|(device, _)| contents::refusal(&device)) {
+        let keys = self.key_ring().ok();
+        let why = disk.zip(keys).and_then(|(disk, keys)| {
+            let opened = part::open(disk, &self.part(), &keys).ok()?;
+            contents::refusal(&opened.device, &keys)
+        });
+        match why {
             Some(why) => anyhow!(why).context(self.cannot_open()),
             None => error.context(self.cannot_open()),
         }

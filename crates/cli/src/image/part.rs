@@ -1,87 +1,135 @@
 //! The part of an image that is the volume.
 
 use super::contents;
+use super::keys::{HOW, KeyRing};
 use crate::failure::Usage;
-use anyhow::{Context, Result, anyhow, bail};
-use std::fmt;
+use crate::stats::IMAGE_HEADING;
+use crate::value;
+use anyhow::{Context, Result, anyhow};
 use std::sync::Arc;
-use undercroft_block::partition::{Partition, PartitionError, PartitionTable};
 use undercroft_block::{BlockDevice, Sector, Window};
+use undercroft_container::layers::{
+    Choice, Depth, Layers, Node, PartitionChoice, Place, Selected, Unselected,
+};
 
 /// The part of an image that is the volume.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// All of the image, or of a disk with partitions the only one that has a volume.
-    #[default]
-    Found,
-    /// All of the image, as a server of devices takes it.
-    Whole,
+    /// What the choice means; without one the only volume, or all of the image.
+    Found(Choice),
+    /// All of the image, or what the choice means, whatever is in it, as a server of devices takes it.
+    Exactly(Choice),
     /// Everything from this byte.
     Offset(u64),
-    /// A partition.
-    Partition(PartitionChoice),
+}
+
+impl Default for Part {
+    fn default() -> Self {
+        Self::Found(Choice::default())
+    }
 }
 
 impl Part {
-    /// Of the values of two options that exclude each other; `otherwise` without either.
+    /// All of the image.
+    pub(crate) fn whole() -> Self {
+        Self::Exactly(Choice::default())
+    }
+
+    /// Of the values of options, of which the first goes without the others.
     pub(crate) fn of(
         offset: Option<u64>,
         partition: Option<&PartitionChoice>,
-        otherwise: Self,
+        logical: Option<&str>,
     ) -> Self {
-        let of_partition = || partition.cloned().map(Self::Partition);
-        offset.map(Self::Offset).or_else(of_partition).unwrap_or(otherwise)
+        let (partition, logical) = (partition.cloned(), logical.map(str::to_owned));
+        offset.map_or(Self::Found(Choice { partition, logical }), Self::Offset)
     }
-}
 
-/// A partition, as an option names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum PartitionChoice {
-    /// Its number.
-    Number(u32),
-    /// Its name in the table, or the label of what it holds.
-    Name(String),
-}
-
-impl PartitionChoice {
-    /// From the value of an option.
-    pub(crate) fn of(text: &str) -> Self {
-        text.parse().map_or_else(|_| Self::Name(text.to_owned()), Self::Number)
-    }
-}
-
-impl From<String> for PartitionChoice {
-    fn from(text: String) -> Self {
-        Self::of(&text)
-    }
-}
-
-impl fmt::Display for PartitionChoice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// The same, whatever is in it.
+    pub(crate) fn exactly(self) -> Self {
         match self {
-            Self::Number(number) => number.fmt(f),
-            Self::Name(name) => write!(f, "\"{}\"", name.escape_debug()),
+            Self::Found(choice) => Self::Exactly(choice),
+            other => other,
         }
     }
 }
 
-/// The device that a part of a disk is, and the partition that was chosen.
-pub(super) fn open(
-    disk: Arc<dyn BlockDevice>,
-    part: &Part,
-) -> Result<(Arc<dyn BlockDevice>, Option<Partition>)> {
-    match part {
-        Part::Whole => Ok((disk, None)),
-        Part::Found => match only_volume(&disk)? {
-            Some(partition) => Ok((Arc::new(partition.open(&disk)?), Some(partition))),
-            None => Ok((disk, None)),
-        },
-        Part::Offset(offset) => Ok((from_offset(disk, *offset)?, None)),
-        Part::Partition(choice) => {
-            let partition = choose(&disk, choice)?;
-            Ok((Arc::new(partition.open(&disk)?), Some(partition)))
-        }
+/// The options that say which part of an image is the volume.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct PartArgs {
+    /// The volume starts at this byte of the image (suffixes such as K, M, G).
+    #[arg(long, value_name = "BYTES", value_parser = value::size,
+        conflicts_with_all = ["partition", "lv"], help_heading = IMAGE_HEADING)]
+    offset: Option<u64>,
+
+    /// The volume is this partition of a disk image (GPT or MBR), or in it: its number, its name, or the
+    /// label of the volume.
+    ///
+    /// Numbers are those of Linux. Without this, the only XFS volume is taken.
+    #[arg(long, value_name = "N|NAME", help_heading = IMAGE_HEADING)]
+    partition: Option<PartitionChoice>,
+
+    /// The volume is this logical volume of LVM, or in it, such as vg/root.
+    ///
+    /// Without this, the only XFS volume is taken. Several physical volumes are named as 'lvm(a.img,b.img)'.
+    #[arg(long, value_name = "GROUP/VOLUME", value_parser = value::logical_volume,
+        help_heading = IMAGE_HEADING)]
+    lv: Option<String>,
+}
+
+impl PartArgs {
+    /// What they say; `None` if they say nothing.
+    pub(crate) fn part(&self) -> Option<Part> {
+        let part = Part::of(self.offset, self.partition.as_ref(), self.lv.as_deref());
+        (part != Part::default()).then_some(part)
     }
+}
+
+/// A device that a part of a disk is.
+pub(super) struct Opened {
+    pub(super) device: Arc<dyn BlockDevice>,
+    /// From the disk to it.
+    pub(super) way: Vec<Place>,
+    /// What is odd about that.
+    pub(super) notes: Vec<String>,
+}
+
+/// The device that a part of a disk is.
+pub(super) fn open(disk: Arc<dyn BlockDevice>, part: &Part, keys: &KeyRing) -> Result<Opened> {
+    let (choice, as_it_is) = match part {
+        Part::Offset(offset) => {
+            let device = from_offset(disk, *offset)?;
+            return Ok(Opened { device, way: Vec::new(), notes: Vec::new() });
+        }
+        Part::Exactly(choice) if choice.is_empty() && disk.members().is_empty() => {
+            return Ok(Opened { device: disk, way: Vec::new(), notes: Vec::new() });
+        }
+        Part::Exactly(choice) => (choice, true),
+        Part::Found(choice) => (choice, false),
+    };
+    let look = || Layers::look(&disk, choice, Depth::Volumes, &keys.keys());
+    let mut layers = look()?;
+    let mut selected = layers.select(choice, as_it_is);
+    let has_volume = |layers: &Layers, selected: &Result<Selected, Unselected>| {
+        selected.as_ref().is_ok_and(|selected| layers.nodes()[selected.node].is_volume())
+    };
+    if layers.is_locked() && !as_it_is && !has_volume(&layers, &selected) && keys.ask(&layers)? {
+        layers = look()?;
+        selected = layers.select(choice, as_it_is);
+    }
+    let selected = selected.map_err(|why| refused(&disk, choice, why, keys))?;
+    if selected.node == 0 && !disk.members().is_empty() {
+        let why =
+            contents::refusal(&disk, keys).unwrap_or_else(|| "there is nothing on them".to_owned());
+        return Err(anyhow!(why));
+    }
+    let way = layers.way(selected.node).into_iter().map(|node: &Node| node.place.clone());
+    let way = way.filter(|place| *place != Place::Whole).collect();
+    let mut notes = layers.notes().to_vec();
+    if layers.is_locked() && selected.node != 0 {
+        notes.push(format!("a LUKS container was not looked into; {HOW}"));
+    }
+    Ok(Opened { device: selected.device, way, notes })
 }
 
 fn from_offset(disk: Arc<dyn BlockDevice>, offset: u64) -> Result<Arc<dyn BlockDevice>> {
@@ -94,47 +142,46 @@ fn from_offset(disk: Arc<dyn BlockDevice>, offset: u64) -> Result<Arc<dyn BlockD
     Ok(Arc::new(window))
 }
 
-/// The only partition with a volume, of a disk that has none itself.
-fn only_volume(disk: &Arc<dyn BlockDevice>) -> Result<Option<Partition>> {
-    if contents::is_volume(&**disk)? {
-        return Ok(None);
+/// Why a choice means no device, with all that there is.
+fn refused(
+    disk: &Arc<dyn BlockDevice>,
+    choice: &Choice,
+    why: Unselected,
+    keys: &KeyRing,
+) -> anyhow::Error {
+    let named = named(choice);
+    let keys = keys.keys();
+    let Ok(layers) = Layers::look(disk, &Choice::default(), Depth::Everything, &keys) else {
+        return anyhow!("there is no {named}");
+    };
+    let only_root = layers.nodes().len() == 1;
+    match (why, layers.nodes().first().and_then(|root| root.contents.as_ref())) {
+        (Unselected::Fault(fault), _) if layers.is_locked() => anyhow!("{named}: {fault}; {HOW}"),
+        (Unselected::Fault(fault), _) => anyhow!("{named}: {fault}"),
+        (Unselected::NotThere, Some(found)) if only_root && contents::is_container(found) => {
+            anyhow!("it is {found}, which is not read: {}", found.way)
+        }
+        (Unselected::NotThere, _) if only_root => anyhow!(
+            "{} has no partition table (GPT or MBR) and is no physical volume; leave the choice of a \
+             part out",
+            disk.name()
+        ),
+        (Unselected::NotThere, _) => {
+            anyhow!("there is no {named}: {}", contents::list(&layers))
+        }
+        (_, _) => anyhow!(
+            "there are several volumes in {named}, or several of that name; take a number, or --lv: {}",
+            contents::list(&layers)
+        ),
     }
-    let table = match PartitionTable::read(&**disk) {
-        Ok(table) => table,
-        // One that fails is not asked again: each answer may take as long as it may.
-        Err(error @ PartitionError::Device(_)) => return Err(error.into()),
-        Err(_) => return Ok(None),
-    };
-    let is_one = |partition: &Partition| {
-        let device = partition.open(disk);
-        device.is_ok_and(|device| contents::is_volume(&device).unwrap_or(false))
-    };
-    let mut volumes = table.partitions.into_iter().filter(is_one);
-    Ok(volumes.next().filter(|_| volumes.next().is_none()))
 }
 
-/// The partition that an option names.
-fn choose(disk: &Arc<dyn BlockDevice>, choice: &PartitionChoice) -> Result<Partition> {
-    let table = match PartitionTable::read(&**disk) {
-        Ok(table) => table,
-        Err(error) => match contents::of(&**disk).filter(contents::is_container) {
-            Some(found) => bail!("it is {found}, which is not read: {}", contents::way(&found)),
-            None => return Err(error.into()),
-        },
-    };
-    let label = |partition: &Partition| contents::of(&partition.open(disk).ok()?)?.label;
-    let named = |partition: &&Partition| match choice {
-        PartitionChoice::Number(number) => partition.number == *number,
-        PartitionChoice::Name(name) => {
-            partition.name == *name || label(partition).is_some_and(|is| is == name.as_bytes())
-        }
-    };
-    let mut found = table.partitions.iter().filter(named);
-    let list = || contents::list(&contents::held(disk, &table));
-    let first =
-        found.next().with_context(|| format!("there is no partition {choice}: {}", list()))?;
-    if found.next().is_some() {
-        return Err(anyhow!("several partitions are called {choice}; take a number: {}", list()));
+/// A choice in words.
+fn named(choice: &Choice) -> String {
+    let partition = choice.partition.as_ref().map(|choice| format!("partition {choice}"));
+    let logical = choice.logical.as_ref().map(|name| format!("logical volume {name}"));
+    match (logical, partition) {
+        (Some(logical), Some(partition)) => format!("{logical} in {partition}"),
+        (one, other) => one.or(other).unwrap_or_else(|| "volume".to_owned()),
     }
-    Ok(first.clone())
 }

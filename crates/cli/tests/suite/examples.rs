@@ -25,9 +25,11 @@ const ELSEWHERE: [&str; 10] = [
 ];
 
 /// The volumes that the examples of a command speak of; those of others need none.
-const VOLUMES: [(&str, &[&str]); 22] = [
+const VOLUMES: [(&str, &[&str]); 24] = [
     ("", &["disk.img"]),
     ("build", &["base.img"]),
+    ("convert", &["root.img"]),
+    ("disks", &["root.img", "a.img", "b.img"]),
     ("diff", &["old.img", "new.img", "root.img", "disk.img", "a.img", "b.img", "app.img"]),
     ("extract", &["root.img", "old.img", "disk.img"]),
     ("describe", &["root.img", "disk.img"]),

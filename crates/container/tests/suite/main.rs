@@ -1,8 +1,11 @@
-//! Images that QEMU made, read and changed; and what QEMU says of them then.
+//! Images and disks that QEMU, LVM, cryptsetup and mdadm made, read and changed; and what these say then.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod backing;
 mod hostile;
+mod luks;
+mod lvm;
 mod qemu;
+mod raid;
 mod reads;
 mod writes;

@@ -31,6 +31,7 @@ pub(crate) use lay_out::{LaidOut, lay_out};
 pub use options::{Free, ImageFormat, PackOptions, Reflink, SizeChoice};
 pub use populate::{Progress, file_type};
 pub use survey::Survey;
+pub use target::to_qcow2;
 
 use crate::disk::{DiskError, DiskPlan, DiskSummary, Layout};
 use crate::own_image::WithoutImage;

@@ -9,7 +9,7 @@ use super::options::FileLeaf;
 use super::tree::{Description, LeafDescription};
 use crate::device::BlockDevice;
 use crate::drivers::{FileDevice, FileOptions};
-use crate::stack::{Delay, Linear, Mirror, MirrorEvent, StackError, Stripe};
+use crate::stack::{Delay, Linear, Mirror, MirrorEvent, StackError, Stripe, Together};
 
 /// Called with the events of all mirrors in a device.
 pub type StackObserver = Arc<dyn Fn(&MirrorEvent) + Send + Sync>;
@@ -114,12 +114,13 @@ impl Description {
             Self::Delay { slowness, leg } => {
                 return Ok(Arc::new(Delay::new(*slowness, leg.assemble(observer, open)?)));
             }
-            Self::Linear(_) | Self::Stripe { .. } | Self::Mirror(_) => {}
+            Self::Linear(_) | Self::Stripe { .. } | Self::Mirror(_) | Self::Set { .. } => {}
         }
         let legs = self.legs().iter().map(|leg| leg.assemble(observer.clone(), open));
         let legs = legs.collect::<Result<Vec<_>, E>>()?;
         Ok(match self {
             Self::Stripe { chunk, .. } => Arc::new(Stripe::new(*chunk, legs)?),
+            Self::Set { kind, .. } => Arc::new(Together::new(kind, legs)?),
             Self::Mirror(_) => {
                 let mirror = Mirror::new(legs)?;
                 if let Some(observer) = observer {

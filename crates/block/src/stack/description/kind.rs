@@ -8,15 +8,19 @@ pub(super) enum Kind {
     Stripe,
     Mirror,
     Delay,
+    /// Disks that are one by what is on them.
+    Set,
 }
 
 impl Kind {
-    pub(super) const ALL: [(&'static str, Self); 5] = [
+    pub(super) const ALL: [(&'static str, Self); 7] = [
         ("file", Self::File),
         ("linear", Self::Linear),
         ("stripe", Self::Stripe),
         ("mirror", Self::Mirror),
         ("delay", Self::Delay),
+        ("lvm", Self::Set),
+        ("raid", Self::Set),
     ];
 }
 

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! device  = PATH | "PATH" | URI | "URI" | kind [":" options] "(" device { "," device } ")"
-//! kind    = "file" | "linear" | "stripe" | "mirror" | "delay"
+//! kind    = "file" | "linear" | "stripe" | "mirror" | "delay" | "lvm" | "raid"
 //! options = option { "," option }
 //! ```
 //!
@@ -14,6 +14,7 @@
 //!
 //! For instance `disk.img`, `linear(a.img,b.img)`, `stripe:64k(mirror(a,b),mirror(c,d))`,
 //! `file:direct("odd, name.img")`, `delay:20ms,100M(a)` (20 ms to every answer, 100 MiB a second).
+//! `lvm(a.img,b.img)` and `raid(a.img,b.img)` are disks that belong together, and what is on them says what they are.
 //! A text that does not begin with a kind and `(` or `:` is the path of a file. Inside parentheses a
 //! path that holds `(`, `)`, `,` or `"`, or begins or ends with a space, stands in double quotes,
 //! with `\"` and `\\` for these two. A file whose name begins like a device is written with its
@@ -23,7 +24,8 @@
 //! network wherever a path may stand; `file(nbd://x)` is a file all the same.
 //!
 //! In a TOML file, named on the command line as `@stack.toml`, every device is a path, a URI or a table
-//! with one of the keys `file`, `linear`, `stripe`, `mirror`, `delay`; options are further keys:
+//! with one of the keys `file`, `linear`, `stripe`, `mirror`, `delay`, `lvm`,
+//! `raid`; options are further keys:
 //!
 //! ```toml
 //! chunk = "64k"

@@ -79,6 +79,8 @@ fn capacity(device: &Description, given: &[Option<u64>]) -> Option<u64> {
         }
         Description::Linear(_) => legs.try_fold(0u64, |sum, leg| sum.checked_add(leg?)),
         Description::Delay { .. } => legs.next().flatten(),
+        // Its bytes are those that are made of what is on it.
+        Description::Set { .. } => Some(0),
         Description::Mirror(_) => legs.collect::<Option<Vec<_>>>()?.into_iter().min(),
         Description::Stripe { chunk, legs: all } => {
             let smallest = legs.collect::<Option<Vec<_>>>()?.into_iter().min()?;
@@ -104,7 +106,7 @@ fn allot(
             lengths.push(given[0].unwrap_or_else(|| round_up(bytes, UNIT)));
             return Ok(());
         }
-        Description::Mirror(_) | Description::Delay { .. } => bytes,
+        Description::Mirror(_) | Description::Delay { .. } | Description::Set { .. } => bytes,
         Description::Stripe { chunk, legs } => round_up(bytes.div_ceil(legs.len() as u64), *chunk),
         Description::Linear(_) => return allot_linear(device, bytes, given, lengths),
     };

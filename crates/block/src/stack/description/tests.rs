@@ -98,6 +98,21 @@ fn a_uri_names_a_network_disk() {
 }
 
 #[test]
+fn disks_that_belong_together_have_a_word() {
+    for kind in ["lvm", "raid"] {
+        let set = Description::Set { kind, legs: vec![file("a"), file("b")] };
+        let text = format!("{kind}(a,b)");
+        assert_eq!(parse(&text).unwrap(), set);
+        assert_eq!(set.to_string(), text);
+        let table = format!("{kind} = [\"/a\", \"/b\"]");
+        assert_eq!(parse_toml(&table).unwrap().to_string(), format!("{kind}(/a,/b)"));
+        assert_eq!((set.files().len(), set.legs().len()), (2, 2));
+        // They have no bytes that a volume could be made in.
+        assert!(Allotment::new(&set, |_| Some(1 << 20)).lengths(4096).is_err());
+    }
+}
+
+#[test]
 fn a_delay_has_a_latency_and_perhaps_a_bandwidth() {
     for text in ["delay:2ms(a)", "delay:20ms,100M(stripe:64k(a,b))", "mirror(delay:0s(a),b)"] {
         assert_eq!(parse(text).unwrap().to_string(), text);

@@ -58,7 +58,12 @@ impl<'t> Parser<'t> {
     }
 
     /// A device with parentheses.
-    fn stacked(&mut self, name: &str, kind: Kind, depth: usize) -> Result<Description, Problem> {
+    fn stacked(
+        &mut self,
+        name: &'static str,
+        kind: Kind,
+        depth: usize,
+    ) -> Result<Description, Problem> {
         let start = self.at;
         if depth > MAX_DEPTH {
             let problem = format!("nested more than {MAX_DEPTH} deep");
@@ -71,7 +76,7 @@ impl<'t> Parser<'t> {
             let example = match kind {
                 Kind::Stripe => "stripe:64k",
                 Kind::Delay => "delay:2ms",
-                Kind::File | Kind::Linear | Kind::Mirror => name,
+                Kind::File | Kind::Linear | Kind::Mirror | Kind::Set => name,
             };
             return Err(self.unexpected(&format!("'(' as in {example}(a.img)")));
         }
@@ -98,7 +103,7 @@ impl<'t> Parser<'t> {
                 self.close("one device")?;
                 return Ok(Description::Delay { slowness, leg });
             }
-            Kind::Linear | Kind::Stripe | Kind::Mirror => self.legs(depth)?,
+            Kind::Linear | Kind::Stripe | Kind::Mirror | Kind::Set => self.legs(depth)?,
         };
         match (kind, options.as_slice()) {
             (Kind::Stripe, [(at, chunk)]) => {
@@ -114,6 +119,7 @@ impl<'t> Parser<'t> {
                 Err(Problem { at: *at, problem: format!("{option:?} is no option of {name}") })
             }
             (Kind::Mirror, []) => Ok(Description::Mirror(legs)),
+            (Kind::Set, []) => Ok(Description::Set { kind: name, legs }),
             (_, []) => Ok(Description::Linear(legs)),
         }
     }

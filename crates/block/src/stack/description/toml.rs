@@ -92,7 +92,8 @@ impl Reader<'_> {
         let (name, kind, value) = match kinds.as_slice() {
             [(name, kind, _, value)] => (*name, *kind, *value),
             [] => {
-                let problem = "a device needs one of the keys file, linear, stripe, mirror, delay";
+                let problem =
+                    "a device needs one of the keys file, linear, stripe, mirror, delay, lvm, raid";
                 return Err(Problem::at(span, problem));
             }
             [(first, ..), (second, _, key, _), ..] => {
@@ -128,6 +129,7 @@ impl Reader<'_> {
                 Err(Problem::at(span, problem))
             }
             (Kind::Mirror, _) => Ok(Description::Mirror(legs)),
+            (Kind::Set, _) => Ok(Description::Set { kind: name, legs }),
             (Kind::Linear | Kind::File | Kind::Delay, _) => Ok(Description::Linear(legs)),
         }
     }

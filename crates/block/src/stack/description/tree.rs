@@ -33,6 +33,13 @@ pub enum Description {
     },
     /// The same on every leg.
     Mirror(Vec<Self>),
+    /// Disks that are one only by what is on them.
+    Set {
+        /// What they are said to be, such as `lvm`; what is on them decides.
+        kind: &'static str,
+        /// At least one.
+        legs: Vec<Self>,
+    },
     /// The leg, answering later than it could.
     Delay {
         /// How much later.
@@ -68,7 +75,10 @@ impl Description {
         match self {
             Self::File(_) | Self::Network(_) => &[],
             Self::Delay { leg, .. } => std::slice::from_ref(&**leg),
-            Self::Linear(legs) | Self::Mirror(legs) | Self::Stripe { legs, .. } => legs,
+            Self::Linear(legs)
+            | Self::Mirror(legs)
+            | Self::Stripe { legs, .. }
+            | Self::Set { legs, .. } => legs,
         }
     }
 
@@ -119,7 +129,10 @@ impl Description {
             Self::File(file) => change(file),
             Self::Network(_) => {}
             Self::Delay { leg, .. } => leg.each_file(change),
-            Self::Linear(legs) | Self::Mirror(legs) | Self::Stripe { legs, .. } => {
+            Self::Linear(legs)
+            | Self::Mirror(legs)
+            | Self::Stripe { legs, .. }
+            | Self::Set { legs, .. } => {
                 legs.iter_mut().for_each(|leg| leg.each_file(change));
             }
         }
@@ -177,6 +190,7 @@ impl Description {
             Self::Linear(_) => f.write_str("linear(")?,
             Self::Mirror(_) => f.write_str("mirror(")?,
             Self::Stripe { chunk, .. } => write!(f, "stripe:{}(", Size(*chunk))?,
+            Self::Set { kind, .. } => write!(f, "{kind}(")?,
             Self::Delay { slowness, .. } => write!(f, "delay:{slowness}(")?,
         }
         for (number, leg) in self.legs().iter().enumerate() {

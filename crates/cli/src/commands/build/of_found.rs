@@ -46,7 +46,7 @@ pub(super) fn open(args: &Args, options: &SourceOptions) -> Result<Option<Opened
         )));
     }
     let image =
-        ImageArgs::part_of(ImageName::of(text).map_err(|error| anyhow!(error))?, Part::Found);
+        ImageArgs::part_of(ImageName::of(text).map_err(|error| anyhow!(error))?, Part::default());
     let found = image.salvaged()?;
     let mut options = options.clone();
     if options.reading.strict {

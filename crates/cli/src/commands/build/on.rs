@@ -47,7 +47,7 @@ pub(super) fn run(args: &Args, base: &Description, out: &mut dyn Write) -> Resul
     if !matches!(spec, SourceSpec::Archive(_)) {
         layer.expect_layer()?;
     }
-    let image = ImageArgs::part_of(base.clone(), Part::Found);
+    let image = ImageArgs::part_of(base.clone(), Part::default());
     let edit = image.open_for_change()?;
     let session = Session::new(edit.volume())?;
     let bar = Progress::new();

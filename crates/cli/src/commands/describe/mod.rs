@@ -2,11 +2,11 @@
 
 mod json;
 
-use crate::image::{Part, PartitionChoice};
+use crate::image::PartArgs;
 use crate::output_file;
 use crate::progress::Progress;
 use crate::report::{self, Outcome};
-use crate::{tree, value};
+use crate::tree;
 use anyhow::Result;
 use clap::{ValueEnum, ValueHint};
 use std::ffi::OsString;
@@ -47,14 +47,8 @@ pub(super) struct Args {
     #[arg(long, requires = "output")]
     force: bool,
 
-    /// The volume starts at this byte of the image (suffixes such as K, M, G).
-    #[arg(long, value_name = "BYTES", value_parser = value::size, conflicts_with = "partition")]
-    offset: Option<u64>,
-
-    /// The volume is this partition of a disk image (GPT or MBR): its number, as Linux counts, its
-    /// name, or the label of the volume.
-    #[arg(long, value_name = "N|NAME")]
-    partition: Option<PartitionChoice>,
+    #[command(flatten)]
+    part: PartArgs,
 }
 
 /// The languages.
@@ -79,7 +73,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     if let Some(path) = &args.output {
         output_file::check(path, args.force)?;
     }
-    let part = Part::of(args.offset, args.partition.as_ref(), Part::Found);
+    let part = args.part.part().unwrap_or_default();
     let mut source = tree::open(&args.source, part, &SourceOptions::default())?;
     let algorithm = match args.format {
         Format::Composefs => Algorithm::Verity,

@@ -6,7 +6,7 @@ use crate::failure::Usage;
 use crate::image::{Part, PartitionChoice};
 use crate::progress::Progress;
 use crate::report::{self, Outcome};
-use crate::{text, tree};
+use crate::{text, tree, value};
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use serde::Serialize;
@@ -50,6 +50,11 @@ pub(super) struct Args {
     /// B differ.
     #[arg(long, value_name = "N|NAME[,N|NAME]", value_delimiter = ',')]
     partition: Vec<PartitionChoice>,
+
+    /// The volume is this logical volume of LVM, such as vg/root; two, vg/root,vg/old, if those of A and B
+    /// differ.
+    #[arg(long, value_name = "GROUP/VOLUME[,GROUP/VOLUME]", value_delimiter = ',', value_parser = value::logical_volume)]
+    lv: Vec<String>,
 
     /// Of a container image with several, the one for this platform; two, linux/amd64,linux/arm64,
     /// if those of A and B differ. By default that of this machine.
@@ -149,17 +154,21 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     }
     let partitions = for_each(&args.partition)
         .ok_or_else(|| Usage("--partition takes one number, or two".into()))?;
+    let volumes =
+        for_each(&args.lv).ok_or_else(|| Usage("--lv takes one volume, or two".into()))?;
     let platforms = for_each(&args.platform)
         .ok_or_else(|| Usage("--platform takes one platform, or two".into()))?;
     let exclude = Exclude::new(&args.exclude)?;
-    let open = |operand, partition: Option<&PartitionChoice>, platform: Option<&Platform>| {
+    let open = |operand, part: Part, platform: Option<&Platform>| {
         let reading = Options { sorted: true, exclude: exclude.clone(), ..Options::default() };
         let image = ImageOptions { platform: platform.cloned(), ..ImageOptions::default() };
         let options = SourceOptions { image, ..reading.into() };
-        tree::open(operand, Part::of(None, partition, Part::Found), &options)
+        tree::open(operand, part, &options)
     };
-    let mut one = open(&args.left, partitions.0, platforms.0)?;
-    let mut other = open(&args.right, partitions.1, platforms.1)?;
+    let part =
+        |partition, volume: Option<&String>| Part::of(None, partition, volume.map(String::as_str));
+    let mut one = open(&args.left, part(partitions.0, volumes.0), platforms.0)?;
+    let mut other = open(&args.right, part(partitions.1, volumes.1), platforms.1)?;
     let mut options = DiffOptions::default().excluding(exclude);
     if args.holes {
         options = options.with(Aspect::Holes);

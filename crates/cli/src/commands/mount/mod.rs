@@ -23,7 +23,7 @@ use clap::ValueHint;
 use std::ffi::OsString;
 use std::io::Write;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use undercroft_fs::OpenOptions;
 use undercroft_fuse::Settings;
@@ -55,7 +55,8 @@ use undercroft_fuse::options::MountOptions;
 ///   norecovery                      leave the journal alone, as --no-replay
 ///   stale                           with ro: although the image is being changed by a mount or another
 ///                                   program; what is read can be old, or not fit together
-///   partition=N|NAME, offset=BYTES  as the options of these names
+///   partition=N|NAME, lv=GROUP/VOLUME, key-file=FILE, offset=BYTES
+///                                   as the options of these names
 ///   commit=SECONDS                  make everything durable that often (default 5)
 ///   writethrough                    no data waits in the kernel: a full volume is seen by the write
 ///                                   itself; otherwise by fsync or close. Slower
@@ -222,7 +223,11 @@ fn plan(args: &Args, options: &MountOptions) -> Result<Plan> {
     open.access_times = settings.access_times;
     let offset = options.offset.as_deref().map(value::size).transpose().map_err(Usage)?;
     let partition = options.partition.as_deref().map(PartitionChoice::of);
-    let part = Part::of(offset, partition.as_ref(), Part::Found);
+    if let Some(file) = &options.key_file {
+        args.image.add_key_file(Path::new(file))?;
+    }
+    let logical = options.lv.as_deref().map(value::logical_volume).transpose().map_err(Usage)?;
+    let part = Part::of(offset, partition.as_ref(), logical.as_deref());
     // Half of it for buffers; the rest is for the files that the kernel knows, and requests.
     let memory = usize::try_from(args.memory / 2).unwrap_or(usize::MAX);
     let time_limit = args.device_timeout.map(Duration::from_secs);

@@ -12,7 +12,7 @@ use crate::image::ImageArgs;
 use crate::image::salvaged::{Found, takes};
 use crate::report::{Outcome, json_line};
 use crate::value;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use clap::ValueHint;
 use report::Report;
 use rescue_map::RescueMap;
@@ -166,7 +166,10 @@ fn search(args: &Args) -> Result<Found> {
     let mut lost = Vec::new();
     if let Some(path) = &args.map {
         let map = RescueMap::read(path)?;
-        lost = map.lost(image.first_byte(), device.capacity().0);
+        let start = image.first_byte().with_context(|| {
+            format!("--map is of a disk, and {} has the volume in pieces", image.name())
+        })?;
+        lost = map.lost(start, device.capacity().0);
         let gaps = lost.iter().map(|range| Sector(range.start)..Sector(range.end));
         device = Arc::new(Gaps::new(device, gaps.collect()));
     }

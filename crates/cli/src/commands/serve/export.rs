@@ -25,9 +25,9 @@ pub(super) struct Exports {
 
 /// The exports.
 pub(super) fn all(args: &Args) -> Result<Exports> {
-    let part = Part::of(args.offset, args.partition.as_ref(), Part::Whole);
-    if args.devices.len() > 1 && part != Part::Whole {
-        let what = "--partition and --offset go with one DEVICE";
+    let part = Part::of(args.offset, args.partition.as_ref(), args.lv.as_deref()).exactly();
+    if args.devices.len() > 1 && part != Part::whole() {
+        let what = "--partition, --lv and --offset go with one DEVICE";
         return Err(Usage(what.into()).into());
     }
     if args.names.len() > args.devices.len() {
@@ -41,7 +41,7 @@ pub(super) fn all(args: &Args) -> Result<Exports> {
             return Err(Usage(what).into());
         }
         let file = plain_file(args, device);
-        let odd_end = file.filter(|_| part == Part::Whole).and_then(OddEnd::of);
+        let odd_end = file.filter(|_| part == Part::whole()).and_then(OddEnd::of);
         let mut export = one(args, device, file, &part, &name)?;
         if let Some(odd_end) = odd_end {
             export = export.length(odd_end.bytes);
@@ -97,7 +97,7 @@ fn one(
         return Ok(export.description(&words));
     }
     let mut export = Export::new(name, Arc::clone(&device)).description(&words);
-    if let Some(path) = file {
+    if let Some((path, start)) = file.zip(start) {
         let file = FileAllocation::open(path, start)
             .with_context(|| format!("cannot open {} to see its holes", path.display()))?;
         export = export.context(Arc::new(file));

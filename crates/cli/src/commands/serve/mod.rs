@@ -63,6 +63,10 @@ pub(super) struct Args {
     #[arg(long, value_name = "N|NAME", conflicts_with = "offset")]
     partition: Option<PartitionChoice>,
 
+    /// Serve only this logical volume of LVM, such as vg/root.
+    #[arg(long, value_name = "GROUP/VOLUME", value_parser = value::logical_volume, conflicts_with = "offset")]
+    lv: Option<String>,
+
     /// Serve the device from this byte on (suffixes such as K, M, G).
     #[arg(long, value_name = "BYTES", value_parser = value::size)]
     offset: Option<u64>,

@@ -186,7 +186,7 @@ fn cut(image: &ImageArgs, capacity: u64, bytes: u64) -> Result<()> {
         _ => None,
     };
     let Some((file, end)) = file else {
-        let device = if image.start().is_some() { "device" } else { "partition" };
+        let device = if image.partition().is_some() { "partition" } else { "device" };
         let free = capacity.saturating_sub(bytes);
         note(format_args!(
             "the volume needs the first {bytes} bytes of its {device}; the {free} bytes \

@@ -155,7 +155,7 @@ impl TargetFile {
         progress: &mut dyn FnMut(u64),
     ) -> Result<(), PackError> {
         let Some(file) = self.file() else { return Ok(()) };
-        let converted = qcow2::convert(raw, file, progress);
+        let converted = qcow2::to_qcow2(raw, file, progress);
         let synced = converted.and_then(|()| if durable { file.sync_all() } else { Ok(()) });
         synced.map_err(|source| match source.kind() {
             io::ErrorKind::StorageFull => {

@@ -11,6 +11,7 @@ mod tests;
 
 use super::{ImageFormat, PackError};
 use file::{TargetFile, TargetKind};
+pub use qcow2::to_qcow2;
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -22,11 +22,10 @@ const CLUSTER: usize = 64 << 10;
 const PIECE: usize = 1 << 20;
 
 /// Makes `image`, an empty file, a qcow2 of the bytes of `raw`. `progress` is told how many are done.
-pub(super) fn convert(
-    raw: &File,
-    image: &File,
-    progress: &mut dyn FnMut(u64),
-) -> Result<(), io::Error> {
+///
+/// # Errors
+/// A file cannot be read or written.
+pub fn to_qcow2(raw: &File, image: &File, progress: &mut dyn FnMut(u64)) -> Result<(), io::Error> {
     let length = raw.metadata()?.len();
     let storage = ImageFile::try_from(image.try_clone()?)?;
     let new = Qcow2::<ImageFile>::create_builder(storage).cluster_size(CLUSTER).size(length);
@@ -128,7 +127,7 @@ mod tests {
         };
         let made = |holes| {
             let image = tempfile::tempfile().unwrap();
-            convert(&raw(holes), &image, &mut |_| ()).unwrap();
+            to_qcow2(&raw(holes), &image, &mut |_| ()).unwrap();
             let mut bytes = vec![0; image.metadata().unwrap().len() as usize];
             image.read_exact_at(&mut bytes, 0).unwrap();
             bytes
