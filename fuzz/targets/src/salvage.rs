@@ -1,4 +1,4 @@
-//! Whole volumes with damage scanned and salvaged, and all that is found copied out, also from a view of it.
+//! Whole volumes with damage scanned and salvaged, and all that is found copied out.
 
 use crate::PatchedDevice;
 use crate::input::{Input, Patches};
@@ -7,10 +7,9 @@ use crate::removed::{ARCHIVE, Sink};
 use crate::sample::samples;
 use std::sync::Arc;
 use undercroft_block::BlockDevice;
-use undercroft_image::unpack::{Subtree, entries_to_tar, to_tar};
-use undercroft_image::{FoundSource, found_volume};
+use undercroft_image::FoundSource;
+use undercroft_image::unpack::entries_to_tar;
 use undercroft_recover::{Salvaged, Scan};
-use undercroft_xfs::Volume;
 
 pub(crate) fn run(input: &[u8]) {
     let mut input = Input(input);
@@ -27,10 +26,5 @@ pub(crate) fn run(input: &[u8]) {
         device.driver().allow(2 * sample.bytes + 2 * ARCHIVE);
         let mut source = FoundSource::new(&disk, &salvaged.files, |_| true);
         let _ = entries_to_tar(&mut source, &mut Sink(ARCHIVE), &mut |_| ());
-        let mut source = FoundSource::new(&disk, &salvaged.files, |_| true);
-        let Ok(view) = found_volume(&mut source, traces.uuid, &mut |_| ()) else { continue };
-        device.driver().allow(2 * sample.bytes + 2 * ARCHIVE);
-        let volume = Arc::new(Volume::open(view).expect("it was made just now"));
-        let _ = to_tar(Subtree::from(&volume), &mut Sink(ARCHIVE), &mut |_| ());
     }
 }
