@@ -5,12 +5,12 @@ use crate::text;
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, BlockError, Sector, read_buffer};
 use undercroft_container::layers::{Choice, Depth, Layers, Node, Place};
-use undercroft_source::{FOREIGN_HEAD, Foreign, ForeignKind, recognise};
+use undercroft_source::{FOREIGN_HEAD, Foreign, ForeignKind};
 
 /// What a device holds, if it is known.
 #[cfg(feature = "network")]
 pub(crate) fn of(device: &dyn BlockDevice) -> Option<Foreign> {
-    recognise(&head(device).ok()?)
+    undercroft_source::recognise(&head(device).ok()?)
 }
 
 pub(super) fn is_container(found: &Foreign) -> bool {

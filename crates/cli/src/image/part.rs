@@ -46,6 +46,9 @@ impl Part {
     }
 
     /// The same, whatever is in it.
+    #[cfg(feature = "network")]
+    /// The same, whatever is in it.
+    #[cfg(feature = "network")]
     pub(crate) fn exactly(self) -> Self {
         match self {
             Self::Found(choice) => Self::Exactly(choice),
