@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use undercroft_xfs::format::{
-    FileType, INODE_GENERATION_OFFSET, InodeCore, bytes, inode_crc_matches,
+    FileType, INODE_GENERATION_OFFSET, InodeCore, InodeFlags2, bytes, inode_crc_matches,
 };
 use undercroft_xfs::units::{AgNumber, InodeNumber};
 
@@ -64,6 +64,35 @@ fn is_sound_free(inode: &[u8], number: InodeNumber, subject: &Subject) -> bool {
                 && core.data_extents == 0
                 && core.attr_extents == 0
         })
+}
+
+/// Where a free inode has fields that `xfs_repair` wants to be as in a new one.
+mod at {
+    pub(super) const EXTSIZE: usize = 72;
+    pub(super) const FORKOFF: usize = 82;
+    pub(super) const ATTR_FORMAT: usize = 83;
+    pub(super) const FLAGS: usize = 90;
+    pub(super) const FLAGS2: usize = 120;
+    pub(super) const COWEXTSIZE: usize = 128;
+}
+
+/// Clears the fields of a free inode that nobody reads and `xfs_repair` complains of. What it still says of
+/// the file that was removed stays.
+pub(crate) fn tidy(subject: &Subject, number: InodeNumber) -> Result<(), RepairError> {
+    let old = subject.read_inode(number)?;
+    if !is_free(&old) || !inode_crc_matches(&old) {
+        return Ok(());
+    }
+    let mut inode = old.clone();
+    bytes::put_be32(&mut inode, at::EXTSIZE, 0);
+    inode[at::FORKOFF] = 0;
+    inode[at::ATTR_FORMAT] = if old[at::ATTR_FORMAT] == 0 { 0 } else { 2 };
+    bytes::put_be16(&mut inode, at::FLAGS, 0);
+    let kept = (InodeFlags2::BIGTIME | InodeFlags2::NREXT64).bits();
+    let flags2 = bytes::be64(&old, at::FLAGS2) & kept;
+    bytes::put_be64(&mut inode, at::FLAGS2, flags2);
+    bytes::put_be32(&mut inode, at::COWEXTSIZE, 0);
+    if inode != old { subject.write_inode(number, &mut inode) } else { Ok(()) }
 }
 
 /// Makes the bytes of an inode those of one that was never used, of the next generation.

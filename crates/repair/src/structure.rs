@@ -6,7 +6,7 @@ use rustc_hash::FxHashSet;
 use undercroft_xfs::units::{AgNumber, InodeNumber};
 
 use crate::action::Place;
-use crate::chunks::Chunks;
+use crate::chunks::{Chunks, INODES};
 use crate::claims::{Claims, Taken};
 use crate::error::RepairError;
 use crate::faults::{Faults, Parts};
@@ -76,6 +76,12 @@ impl Structure {
                 && !chunks.in_use(&subject.geometry, *number);
             if is_free {
                 free_inode::settle(subject, *number, chunks, &mut damaged, &mut self.groups)?;
+            }
+        }
+        for number in near(faults) {
+            let geometry = &subject.geometry;
+            if chunks.exists(geometry, number) && !chunks.in_use(geometry, number) {
+                free_inode::tidy(subject, number)?;
             }
         }
         self.mend(subject, owners, chunks, &damaged, &Taken::new())?;
@@ -273,4 +279,11 @@ impl Structure {
         }
         Err(RepairError::NotSupported("claims on blocks contradict each other without end".into()))
     }
+}
+
+/// The inodes of chunks with faults.
+fn near(faults: &Faults) -> BTreeSet<InodeNumber> {
+    let inodes = u64::from(INODES);
+    let first = faults.inodes.keys().map(|number| number.0 / inodes * inodes);
+    first.flat_map(|first| (first..first + inodes).map(InodeNumber)).collect()
 }
