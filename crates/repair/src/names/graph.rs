@@ -219,7 +219,11 @@ impl Graph {
                 }
                 let generation = self.generation(directory);
                 let name = LinkedName { directory, generation, name };
-                self.enter(volume, number, &name, actions)?;
+                if self.enter(volume, number, &name, actions)?
+                    && let Some(action) = actions.last_mut()
+                {
+                    action.loss = Some("its name".into());
+                }
             }
         }
         Ok(())
