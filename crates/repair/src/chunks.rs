@@ -159,7 +159,7 @@ fn found(subject: &Subject, ag: AgNumber, owners: &mut Owners) -> Result<Found, 
         }
         block += count;
     }
-    // Chunks that were given back lie in blocks of others, or of nobody.
+    // Chunks that were given back lie in blocks of others, or in free ones.
     let known = owners.of_group(subject, ag);
     if let Some(known) = known {
         found.retain(|start, _| {

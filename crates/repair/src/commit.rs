@@ -68,12 +68,12 @@ fn kind(geometry: &Geometry, sector: Sector, bytes: &[u8]) -> Option<BufferKind>
     is_whole.then_some(kind)
 }
 
-/// Bytes of the journal, and whether the changes fit it.
-pub(crate) fn fits(superblock: &Superblock, images: &[BlockImage]) -> (usize, bool) {
+/// Whether the changes fit the journal.
+pub(crate) fn fits(superblock: &Superblock, images: &[BlockImage]) -> bool {
     let geometry = superblock.geometry();
     let journal = journal(&geometry);
     let bytes = images_size(superblock, images);
-    (bytes, (bytes as u64) < (journal.end - journal.start) * 512 / 4 * 3)
+    (bytes as u64) < (journal.end - journal.start) * 512 / 4 * 3
 }
 
 /// Sectors that ascend as ranges.

@@ -44,8 +44,6 @@ pub(crate) struct Faults {
     pub(crate) copies: BTreeSet<AgNumber>,
     /// The journal, or positions in it.
     pub(crate) journal: bool,
-    /// Names, links and parent pointers do not agree.
-    pub(crate) names: bool,
     /// Quota files.
     pub(crate) quota: bool,
 }
@@ -91,8 +89,9 @@ impl Faults {
                     self.inode_trees.insert(ag);
                 }
             }
-            (Location::Inode(_), "names" | "parent pointers") => self.names = true,
-            (Location::Inode(_), "inode") if finding.field == "nlink" => self.names = true,
+            // Names and links are mended all together.
+            (Location::Inode(_), "names" | "parent pointers") => {}
+            (Location::Inode(_), "inode") if finding.field == "nlink" => {}
             (Location::Inode(inode), structure) => {
                 let parts = match structure {
                     "directory" | "symbolic link" => Parts::DATA,

@@ -1,4 +1,4 @@
-//! The blocks of a group that nobody claims.
+//! The blocks of a group without a claim.
 
 use undercroft_xfs::format::{AllocRecord, RmapRecord};
 use undercroft_xfs::units::AgBlock;

@@ -76,7 +76,7 @@ mod at {
     pub(super) const COWEXTSIZE: usize = 128;
 }
 
-/// Clears the fields of a free inode that nobody reads and `xfs_repair` complains of. What it still says of
+/// Clears the fields of a free inode that are never read and that `xfs_repair` complains of. What it still says of
 /// the file that was removed stays.
 pub(crate) fn tidy(subject: &Subject, number: InodeNumber) -> Result<(), RepairError> {
     let old = subject.read_inode(number)?;

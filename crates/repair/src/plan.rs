@@ -6,7 +6,7 @@ use std::sync::Arc;
 use undercroft_block::stack::Overlay;
 use undercroft_block::{BlockDevice, Reserved, Sector, flush, write_all_at};
 use undercroft_xfs::format::Superblock;
-use undercroft_xfs::recovery::{BlockImage, install};
+use undercroft_xfs::recovery::{BlockImage, images_size, install};
 use undercroft_xfs::units::InodeNumber;
 
 use crate::action::Action;
@@ -95,7 +95,7 @@ impl Plan {
     /// Whether the changes fit the journal of the volume, so that a cut leaves all of them or none.
     #[must_use]
     pub fn fits_journal(&self) -> bool {
-        self.new_cycle.is_none() && commit::fits(&self.superblock, &self.images).1
+        self.new_cycle.is_none() && commit::fits(&self.superblock, &self.images)
     }
 
     /// Changes the device: all that is to change, or nothing, wherever it is cut. What sectors held before is
@@ -109,11 +109,11 @@ impl Plan {
         if self.images.is_empty() {
             return Ok(());
         }
-        let (bytes, _) = commit::fits(&self.superblock, &self.images);
         let fits = self.fits_journal();
         let below = self.scratch.below();
         let Some(undo) = undo else {
             if !fits {
+                let bytes = images_size(&self.superblock, &self.images);
                 return Err(RepairError::NeedsUndo { bytes });
             }
             return Ok(install(below, &self.superblock, &self.images)?);

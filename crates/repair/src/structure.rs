@@ -223,7 +223,6 @@ impl Structure {
             };
             let known = Known {
                 parts: *parts,
-                kind: None,
                 data: evidence(false),
                 attr: evidence(true),
                 taken: taken.get(number).map_or(&[], |ranges| &ranges[..]),

@@ -74,16 +74,8 @@ impl Subject {
         self.scratch.read(self.geometry.sector(start), (count as usize) << self.geometry.block_log)
     }
 
-    /// Where an inode is that can exist.
-    pub(crate) fn inode_sector(&self, number: InodeNumber) -> Sector {
-        let (_, agino) = self.geometry.split_inode(number);
-        let (_, index) = self.geometry.inode_block(agino);
-        let block = self.geometry.sector(self.geometry.inode_fs_block(number));
-        Sector(block.0 + ((u64::from(index) << self.geometry.inode_log) >> 9))
-    }
-
     pub(crate) fn read_inode(&self, number: InodeNumber) -> Result<Vec<u8>, RepairError> {
-        self.scratch.read(self.inode_sector(number), self.geometry.inode_size())
+        self.scratch.read(self.geometry.inode_sector(number), self.geometry.inode_size())
     }
 
     pub(crate) fn write_inode(
@@ -92,7 +84,7 @@ impl Subject {
         bytes: &mut [u8],
     ) -> Result<(), RepairError> {
         undercroft_xfs::format::stamp_inode_crc(bytes);
-        self.scratch.write(self.inode_sector(number), bytes)
+        self.scratch.write(self.geometry.inode_sector(number), bytes)
     }
 
     /// The device as the repair leaves it.

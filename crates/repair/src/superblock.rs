@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashMap};
 use undercroft_block::Sector;
 use undercroft_recover::{Scan, pieces};
 use undercroft_xfs::format::{
-    Agf, Agi, BufferKind, Counters, FileType, Geometry, Header, Incompat, InodeCore, Superblock,
-    TreeHeights, bytes,
+    Agf, Agi, BufferKind, Counters, FileType, Geometry, Header, InodeCore, Superblock, TreeHeights,
+    bytes,
 };
 use undercroft_xfs::units::{AgNumber, InodeNumber, Lsn};
 
@@ -17,9 +17,6 @@ use crate::scratch::Scratch;
 
 /// Sectors have 32 KiB at most.
 const LONGEST_SECTOR: u64 = 32 << 10;
-
-/// Bytes of a superblock that its fields can take.
-const FIELDS: usize = 512;
 
 /// Where fields are.
 mod at {
@@ -222,9 +219,7 @@ pub(crate) fn settle(
     let mut first = scratch.read(Sector(0), geometry.sector_size())?;
     let before = first.clone();
     count(scratch, &geometry)?.encode(&mut first);
-    first.iter_mut().skip(FIELDS).for_each(|byte| *byte = 0);
-    let end = fields_end(superblock);
-    first[end..].fill(0);
+    first[superblock.fields_end()..].fill(0);
     let root = root_inode(&geometry);
     if superblock.root_inode != root && !is_root_inode(scratch, superblock.root_inode, &geometry) {
         bytes::put_be64(&mut first, at::ROOT, root.0);
@@ -258,27 +253,9 @@ fn is_root_inode(scratch: &Scratch, number: InodeNumber, geometry: &Geometry) ->
     if !geometry.valid_inode(number) {
         return false;
     }
-    let (_, agino) = geometry.split_inode(number);
-    let (_, index) = geometry.inode_block(agino);
-    let block = geometry.sector(geometry.inode_fs_block(number));
-    let sector = Sector(block.0 + ((u64::from(index) << geometry.inode_log) >> 9));
-    let bytes = scratch.read(sector, geometry.inode_size());
+    let bytes = scratch.read(geometry.inode_sector(number), geometry.inode_size());
     let core = bytes.ok().and_then(|bytes| InodeCore::decode(&bytes, geometry).ok());
     core.is_some_and(|core| core.number == number && core.file_type() == Some(FileType::Directory))
-}
-
-/// The first byte that no feature gives a meaning.
-fn fields_end(superblock: &Superblock) -> usize {
-    let incompat = superblock.features.incompat;
-    if incompat.contains(Incompat::ZONED) {
-        304
-    } else if incompat.contains(Incompat::METADIR) {
-        288
-    } else if incompat.contains(Incompat::META_UUID) {
-        264
-    } else {
-        248
-    }
 }
 
 /// Makes copies anew.

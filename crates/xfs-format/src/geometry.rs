@@ -212,6 +212,14 @@ impl Geometry {
         FsBlock(inode.0 >> self.inodes_per_block_log())
     }
 
+    /// First sector of an inode, which with inodes of 256 bytes it may share.
+    #[must_use]
+    pub const fn inode_sector(&self, inode: InodeNumber) -> Sector {
+        let (_, index) = self.inode_block(self.split_inode(inode).1);
+        let offset = (index as u64) << self.inode_log >> 9;
+        Sector(self.sector(self.inode_fs_block(inode)).0 + offset)
+    }
+
     /// Whether an inode of this number can exist (docs/format/numbers.md#inode-numbers).
     #[must_use]
     pub fn valid_inode(&self, inode: InodeNumber) -> bool {

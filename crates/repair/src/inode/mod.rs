@@ -38,8 +38,6 @@ pub(crate) struct Inode {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Known<'e> {
     pub(crate) parts: Parts,
-    /// What directories say that it is.
-    pub(crate) kind: Option<FileType>,
     pub(crate) data: Option<Evidence<'e>>,
     pub(crate) attr: Option<Evidence<'e>>,
     /// Blocks that are another's.
@@ -107,7 +105,7 @@ impl Inode {
         }
         let Some(old) = core::read(bytes, number, geometry) else { return Ok(None) };
         let mut core = old.clone();
-        let kind = core.file_type().or(known.kind).unwrap_or_else(|| guess(subject, &core, bytes));
+        let kind = core.file_type().unwrap_or_else(|| guess(subject, &core, bytes));
         core::settle(&mut core, kind, bytes, geometry);
         let mut inode = Self::with_maps(subject, number, core, bytes, known);
         if known.parts.contains(Parts::MAP) {
@@ -267,7 +265,7 @@ impl Inode {
         match target {
             Some(target) => self.set_local(subject, &target),
             None => {
-                // A name that nothing has, so that nobody follows it elsewhere.
+                // A name that nothing has, so that it leads nowhere.
                 self.set_local(subject, LOST_TARGET);
                 let loss = "the target of the symbolic link".to_owned();
                 self.notes.push(("the target is not legible".into(), Some(loss)));

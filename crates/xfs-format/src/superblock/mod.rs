@@ -285,6 +285,25 @@ impl Superblock {
         (u32::BITS - (self.ag_blocks - 1).leading_zeros()) as u8
     }
 
+    /// The first byte behind the fields that the features define: from there on all is zero
+    /// (docs/format/superblock.md#zero-tail).
+    #[must_use]
+    pub fn fields_end(&self) -> usize {
+        let incompat = self.features.incompat;
+        if !self.features.crc {
+            // The second word of features and its copy are there if the first says so.
+            if self.features.version.contains(VersionBits::MOREBITS) { 208 } else { 200 }
+        } else if incompat.contains(Incompat::ZONED) {
+            304
+        } else if incompat.contains(Incompat::METADIR) {
+            288
+        } else if incompat.contains(Incompat::META_UUID) {
+            264
+        } else {
+            248
+        }
+    }
+
     /// Whether an offline tool left the volume to `xfs_repair`: it must not be written.
     #[must_use]
     pub fn needs_repair(&self) -> bool {

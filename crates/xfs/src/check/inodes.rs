@@ -12,7 +12,6 @@ use crate::format::{
 };
 use crate::inode::ForkKind;
 use crate::units::{AgInode, InodeNumber};
-use undercroft_block::Sector;
 
 /// Checks all inodes of chunk `index` of the table.
 pub(super) fn check_chunk(scan: &Scan<'_>, claims: &mut Claims, index: usize) {
@@ -21,10 +20,9 @@ pub(super) fn check_chunk(scan: &Scan<'_>, claims: &mut Claims, index: usize) {
     let size = geometry.inode_size();
     for (first, len) in runs(chunk.record.existing()) {
         let start = AgInode(chunk.record.start.0 + first);
-        let (block, within) = geometry.inode_block(start);
+        let (block, _) = geometry.inode_block(start);
         // Inodes of 256 bytes (version 4) come in chunks of whole sectors all the same.
-        let offset = u64::from(within) * size as u64 / 512;
-        let sector = Sector(geometry.ag_sector(chunk.ag, block).0 + offset);
+        let sector = geometry.inode_sector(geometry.inode_number(chunk.ag, start));
         let sectors = (len as usize * size / 512) as u32;
         let bytes = match checker.read_bytes(&[(sector, sectors)]) {
             Ok(bytes) => bytes,

@@ -51,19 +51,7 @@ pub(super) fn check(checker: &Checker, ag: AgNumber) {
 
 /// Bytes behind the last field that the features define are zero.
 fn tail(checker: &Checker, location: Location, superblock: &Superblock, bytes: &[u8]) {
-    let incompat = superblock.features.incompat;
-    let end = if !superblock.features.crc {
-        // The second word of features and its copy are there if the first says so.
-        if superblock.features.version.contains(VersionBits::MOREBITS) { 208 } else { 200 }
-    } else if incompat.contains(Incompat::ZONED) {
-        304
-    } else if incompat.contains(Incompat::METADIR) {
-        288
-    } else if incompat.contains(Incompat::META_UUID) {
-        264
-    } else {
-        248
-    };
+    let end = superblock.fields_end();
     if let Some(at) = bytes[end..].iter().position(|byte| *byte != 0) {
         let what = format!("byte {} behind the last field is not zero", end + at);
         checker.error("superblock", location, what);
