@@ -27,6 +27,9 @@ pub enum State {
     Whole,
     /// As whole, but in blocks that another file has, which is a clone and was not changed since.
     Shared,
+    /// As whole, but a file that came and went within one checkpoint of the journal, which has no trace
+    /// of such files, may have had blocks of it since.
+    Likely,
     /// All blocks belong to no one, but nothing tells whether blocks of an earlier time are among
     /// them, and often not how long the file was.
     Unsized,
@@ -38,7 +41,8 @@ pub enum State {
 
 impl State {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Whole, Self::Shared, Self::Unsized, Self::Partly, Self::Lost];
+    pub const ALL: [Self; 6] =
+        [Self::Whole, Self::Shared, Self::Likely, Self::Unsized, Self::Partly, Self::Lost];
 
     /// The word for it.
     #[must_use]
@@ -46,6 +50,7 @@ impl State {
         match self {
             Self::Whole => "whole",
             Self::Shared => "shared",
+            Self::Likely => "likely",
             Self::Unsized => "unsized",
             Self::Partly => "partly",
             Self::Lost => "lost",
@@ -93,6 +98,8 @@ pub struct FoundFile {
     pub losses: Vec<Range<u64>>,
     pub(crate) content: Content,
     pub(crate) names: Vec<Name>,
+    /// The first sign that it gave its blocks back, else the last that it had them.
+    pub(crate) vacated: u64,
     /// The latest time at which it is known to have been there.
     pub(crate) last_seen: u64,
     /// Names that it had last; 0 where nothing tells.

@@ -41,6 +41,11 @@ impl Map {
     }
 }
 
+/// The blocks of an extent.
+pub(crate) fn blocks(extent: &Extent) -> Range<u64> {
+    extent.start.0..extent.start.0 + u64::from(extent.len)
+}
+
 /// The map that a fork says; `None` if it says none.
 pub(crate) fn of_fork(disk: &Disk, file: InodeNumber, fork: MapFork<'_>) -> Option<Map> {
     match fork.format {

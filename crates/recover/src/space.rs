@@ -13,19 +13,22 @@ use crate::trees;
 pub(crate) struct FreeSpace {
     /// Ranges of [`FsBlock`]s in ascending order.
     extents: Vec<Range<u64>>,
+    /// Those of them that are kept for trees.
+    pub(crate) kept: Vec<u64>,
 }
 
 impl FreeSpace {
     pub(crate) fn read(disk: &Disk) -> Result<Self, RecoverError> {
         let geometry = &disk.geometry;
-        let mut extents = Vec::new();
+        let (mut extents, mut all_kept) = (Vec::new(), Vec::new());
         for ag in (0..geometry.ag_count).map(AgNumber) {
             let space = trees::group_space(disk, ag)?;
             // Without checksums nothing tells a tree's block from data.
             let kept = space.kept.into_iter().filter(|_| geometry.features.crc);
-            let kept = kept.map(|block| (block, 1));
+            let kept: Vec<_> = kept.map(|block| (block, 1)).collect();
+            all_kept.extend(kept.iter().map(|(block, _)| geometry.fs_block(ag, *block).0));
             let free = space.free.iter().map(|extent| (extent.start, u64::from(extent.len)));
-            for (start, len) in kept.chain(free) {
+            for (start, len) in kept.into_iter().chain(free) {
                 let start = geometry.fs_block(ag, start);
                 if geometry.valid_extent(start, len) {
                     extents.push(start.0..start.0 + len);
@@ -33,7 +36,7 @@ impl FreeSpace {
             }
         }
         extents.sort_unstable_by_key(|range| range.start);
-        Ok(Self { extents })
+        Ok(Self { extents, kept: all_kept })
     }
 
     /// The parts of a range of blocks that are in use.
@@ -74,7 +77,7 @@ mod tests {
 
     #[test]
     fn ranges_are_cut_by_what_is_free() {
-        let space = FreeSpace { extents: vec![10..20, 30..40] };
+        let space = FreeSpace { extents: vec![10..20, 30..40], kept: Vec::new() };
         assert_eq!(space.used_in(12..20), []);
         assert_eq!(space.used_in(5..35), [5..10, 20..30]);
         assert_eq!(space.used_in(19..21), one(20..21));

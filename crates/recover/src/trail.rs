@@ -72,6 +72,8 @@ pub(crate) struct Trail {
     /// The last attribute fork that was asked for.
     pub(crate) attr: Option<Seen<Fork>>,
     pub(crate) end: Option<End>,
+    /// The first sign that the file gave its blocks back.
+    pub(crate) vacated: Option<Lsn>,
 }
 
 /// A copy of an inode.
@@ -89,7 +91,7 @@ pub(crate) struct InodeCopy {
 impl InodeCopy {
     /// Whether it shows the file, and not its removal: that sets the size to 0 first, then takes the
     /// extents away, all behind the last name.
-    const fn is_of_file(&self) -> bool {
+    pub(crate) const fn is_of_file(&self) -> bool {
         self.core.mode != 0 && (self.core.nlink > 0 || self.core.size > 0)
     }
 }
@@ -103,8 +105,10 @@ impl Trail {
     pub(crate) fn add(&mut self, copy: InodeCopy, wants: impl Fn(&Fork) -> bool) {
         let InodeCopy { lsn, origin, .. } = copy;
         if !copy.is_of_file() {
+            self.vacate(lsn);
             return;
         }
+        self.vacated = self.vacated.filter(|vacated| *vacated > lsn);
         let (format, extents) = (copy.core.attr_format, copy.core.attr_extents.into());
         let attr = copy.attr.map(|bytes| Fork { format, extents, bytes });
         if let Some(value) = attr.filter(wants)
@@ -123,9 +127,14 @@ impl Trail {
         }
     }
 
+    fn vacate(&mut self, lsn: Lsn) {
+        self.vacated = Some(self.vacated.map_or(lsn, |vacated| vacated.min(lsn)));
+    }
+
     /// Adds the removal; the newest counts. A free inode is found in the journal and in its place; the
     /// place alone has the area of the forks.
     pub(crate) fn set_end(&mut self, end: End) {
+        self.vacate(end.lsn);
         let (newer, older) = match self.end.take() {
             Some(old) if old.lsn > end.lsn => (old, Some(end)),
             old => (end, old),

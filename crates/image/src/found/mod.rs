@@ -191,6 +191,7 @@ fn free_name(mut names: Names, file: &FoundFile, used: &mut HashSet<Names>) -> N
     let mark: &[u8] = match file.state {
         State::Partly => b".partial",
         State::Unsized => b".unsized",
+        State::Likely => b".likely",
         State::Whole | State::Shared | State::Lost => b"",
     };
     let Some(own) = names.pop() else { return names };

@@ -5,8 +5,11 @@
 
 mod buffers;
 mod directories;
+mod free;
 mod maps;
 mod records;
+
+use std::ops::Range;
 
 use undercroft_xfs_format::units::{InodeNumber, Lsn};
 use undercroft_xfs_format::{
@@ -20,6 +23,7 @@ use crate::disk::Disk;
 use crate::progress::Progress;
 use crate::trail::{InodeCopy, Origin};
 use directories::Directories;
+use free::FreeTrees;
 use maps::Maps;
 use records::Record;
 
@@ -46,6 +50,8 @@ pub(crate) enum Told {
     Entry(OldEntry),
     /// Extents of a file in a block of its map.
     Extents(InodeNumber, Lsn, Vec<Extent>),
+    /// Blocks of free extents in records that were logged: of them some were taken or given back.
+    Free(Lsn, Vec<Range<u64>>),
     /// The volume was unmounted.
     Unmount(Lsn),
 }
@@ -61,7 +67,7 @@ pub(crate) fn read(
     let mut span: Option<Span> = None;
     let mut since = Lsn(0);
     let directories = has_entries.then(Directories::default);
-    let mut blocks = Blocks { directories, maps: Maps::default() };
+    let mut blocks = Blocks { directories, maps: Maps::default(), free: FreeTrees::default() };
     let mut assembly = Assembly::default();
     records::read(disk, progress, |record| {
         let lsn = record.header.lsn;
@@ -81,7 +87,7 @@ pub(crate) fn read(
             assembly.clear();
         }
         let added = assembly.add(record.header, &record.data, |transaction| {
-            items(&disk.geometry, transaction, &mut blocks, &mut visit);
+            items(disk, transaction, &mut blocks, &mut visit);
             Ok::<_, JournalDefect>(())
         });
         if added.is_err() {
@@ -104,16 +110,12 @@ fn is_unmount(record: &Record<'_>) -> bool {
 struct Blocks {
     directories: Option<Directories>,
     maps: Maps,
+    free: FreeTrees,
 }
 
 impl Blocks {
-    fn add(
-        &mut self,
-        geometry: &Geometry,
-        lsn: Lsn,
-        regions: &[&[u8]],
-        visit: &mut impl FnMut(Told),
-    ) {
+    fn add(&mut self, disk: &Disk, lsn: Lsn, regions: &[&[u8]], visit: &mut impl FnMut(Told)) {
+        let geometry = &disk.geometry;
         let Some((first, data)) = regions.split_first() else { return };
         let Ok(item) = BufferItem::decode(first) else { return };
         match item.buffer_type {
@@ -127,6 +129,10 @@ impl Blocks {
                 if let Some((file, extents)) = self.maps.add(geometry, (&item, data)) {
                     visit(Told::Extents(file, lsn, extents));
                 }
+                let free = self.free.add(disk, (&item, data));
+                if !free.is_empty() {
+                    visit(Told::Free(lsn, free));
+                }
             }
             _ => {}
         }
@@ -135,7 +141,7 @@ impl Blocks {
 
 /// The items of a transaction, up to one that is damaged.
 fn items(
-    geometry: &Geometry,
+    disk: &Disk,
     transaction: &LoggedTransaction,
     blocks: &mut Blocks,
     visit: &mut impl FnMut(Told),
@@ -144,11 +150,11 @@ fn items(
     for item in transaction.items().map_while(Result::ok) {
         match item.kind {
             LogItemKind::Inode => {
-                if let Some((number, copy)) = inode(geometry, lsn, &item.regions) {
+                if let Some((number, copy)) = inode(&disk.geometry, lsn, &item.regions) {
                     visit(Told::Inode(number, copy));
                 }
             }
-            LogItemKind::Buffer => blocks.add(geometry, lsn, &item.regions, visit),
+            LogItemKind::Buffer => blocks.add(disk, lsn, &item.regions, visit),
             _ => {}
         }
     }

@@ -2,9 +2,11 @@
 
 use rustc_hash::FxHashMap;
 use undercroft_xfs_format::units::{InodeNumber, Lsn};
-use undercroft_xfs_format::{Extent, FileType, ForkFormat, InodeFlags2, Timestamp};
+use undercroft_xfs_format::{Extent, FileType, ForkFormat, InodeCore, InodeFlags2, Timestamp};
 
 use super::Witness;
+use super::literal;
+use super::passing::{Passage, Passing};
 use crate::directory::{self, OldEntry};
 use crate::disk::Disk;
 use crate::error::RecoverError;
@@ -32,6 +34,8 @@ pub(super) struct Evidence {
     /// Entries that directories had.
     pub(super) entries: Vec<OldEntry>,
     pub(super) journal: Option<Span>,
+    /// Blocks that files in passing may have had.
+    pub(super) passages: Vec<Passage>,
     /// Latest times of changes up to positions in the journal, both ascending.
     times: Vec<(Lsn, Timestamp)>,
     /// Positions at which the volume was unmounted, ascending.
@@ -54,18 +58,27 @@ impl Evidence {
         // Elsewhere files say their names themselves.
         let needs_entries = !disk.geometry.features.parent_pointers();
         let has_entries = needs_entries || witness.wants_entries();
+        let mut passing = Passing::new(disk);
         let journal = journal::read(disk, has_entries, progress, |told| {
             witness.told(&told);
             match told {
                 // An entry that was removed was told of before.
                 Told::Entry(entry) if entry.entry.is_removed || !needs_entries => {}
                 Told::Entry(entry) => entries.push(entry),
-                Told::Unmount(lsn) => unmounts.push(lsn),
+                Told::Free(lsn, extents) => passing.free(lsn, extents),
+                Told::Unmount(lsn) => {
+                    passing.unmount(lsn);
+                    unmounts.push(lsn);
+                }
                 Told::Extents(file, lsn, extents) => {
                     had.extend(extents.into_iter().map(|extent| (file, extent, lsn)));
                 }
                 Told::Inode(number, copy) => {
                     add_time(&mut times, copy.lsn, copy.core.ctime);
+                    passing.inode(number, &copy, || {
+                        let end = trails.get(&FileId::freed(&copy.core))?.end.as_ref()?;
+                        literal::kind_left(disk, number, end.literal.as_deref()?)
+                    });
                     entries.extend(short_entries(disk, number, &copy));
                     take(disk, &present, number, copy, &mut trails, &mut had);
                 }
@@ -82,13 +95,41 @@ impl Evidence {
         });
         entries.append(&mut remains.entries);
         trails.retain(|file, trail| is_of_interest(disk, &present, *file, trail));
-        Ok(Self { present, space, remains, trails, had, entries, journal, times, unmounts })
+        let mut passages = passing.finish();
+        // Blocks that groups keep were free before, and had their records then.
+        if let Some(lsn) = passages.iter().map(|passage| passage.lsn).max_by_key(|lsn| lsn.0) {
+            let kept = space.kept.iter().map(|block| *block..block + 1);
+            passages.extend(kept.map(|blocks| Passage { blocks, lsn }));
+        }
+        Ok(Self {
+            present,
+            space,
+            remains,
+            trails,
+            had,
+            entries,
+            journal,
+            passages,
+            times,
+            unmounts,
+        })
     }
 
     /// The time of the last change before the volume was last unmounted before a position.
     pub(super) fn unmounted_before(&self, lsn: Lsn) -> Option<Timestamp> {
         let behind = self.unmounts.partition_point(|at| at.0 < lsn.0);
         self.time_at(self.unmounts[behind.checked_sub(1)?])
+    }
+
+    /// Whether a file was made in the part of time that the journal covers.
+    pub(super) fn saw_made(&self, core: &InodeCore) -> bool {
+        self.times.first().is_some_and(|(_, oldest)| core.crtime > *oldest)
+    }
+
+    /// Whether the volume was unmounted behind a position and before another.
+    pub(super) fn was_unmounted_between(&self, start: Lsn, end: Lsn) -> bool {
+        let behind = self.unmounts.partition_point(|at| at.0 < start.0);
+        self.unmounts.get(behind).is_some_and(|at| at.0 < end.0)
     }
 
     /// The time at a position of the journal; `None` before all that it has.
@@ -182,9 +223,8 @@ fn take(
 fn is_of_interest(disk: &Disk, present: &Present, file: FileId, trail: &Trail) -> bool {
     let core = trail.core.as_ref().map(|seen| &seen.value);
     let core = core.or(trail.end.as_ref().map(|end| &end.core));
-    let is_metadata = |core: &undercroft_xfs_format::InodeCore| {
-        core.metatype != 0 || core.flags2.contains(InodeFlags2::METADATA)
-    };
+    let is_metadata =
+        |core: &InodeCore| core.metatype != 0 || core.flags2.contains(InodeFlags2::METADATA);
     !present.has(file)
         && file.number != disk.geometry.root_inode
         && core.is_some_and(|core| !is_metadata(core))

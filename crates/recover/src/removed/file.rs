@@ -4,13 +4,12 @@ use undercroft_xfs_format::units::InodeNumber;
 use undercroft_xfs_format::{FileType, InodeCore, InodeFlags2};
 
 use super::evidence::Evidence;
+use super::literal;
 use crate::attributes;
 use crate::content::{self, Content};
-use crate::directory;
 use crate::disk::Disk;
 use crate::file_id::FileId;
 use crate::found::{FoundFile, SizeFrom, State};
-use crate::map;
 use crate::names;
 use crate::trail::{Origin, Seen, Trail};
 
@@ -29,11 +28,11 @@ fn of_trail(disk: &Disk, evidence: &Evidence, id: FileId, trail: &Trail) -> Opti
     let literal = end.and_then(|end| end.literal.as_deref());
     let stale = literal.and_then(|bytes| names::find_shortform(&disk.geometry, bytes, hint));
     let data_len = hint.or(stale.map(|(place, _)| place));
-    let last = seen.filter(|seen| is_last(&seen.value, trail));
+    let last = seen.filter(|seen| is_last(evidence, seen, trail));
     let seen_kind = seen.and_then(|seen| seen.value.file_type());
     let (kind, content) = match (literal, seen) {
         (Some(literal), _) if last.is_none() => {
-            let (kind, content) = guessed(disk, id.number, literal, data_len);
+            let (kind, content) = literal::guessed(disk, id.number, literal, data_len);
             (seen_kind.or(kind), content)
         }
         (_, Some(seen)) => (seen_kind, content::of_trail(disk, &seen.value, trail, literal)),
@@ -41,7 +40,11 @@ fn of_trail(disk: &Disk, evidence: &Evidence, id: FileId, trail: &Trail) -> Opti
     };
     let content = with_leaves(disk, evidence, id.number, content);
     let is_guessed = last.is_none() || !is_confirmed(core, &content);
-    let fork = trail.attr.as_ref().map(|seen| &*seen.value.bytes).or(stale.map(|(_, fork)| fork));
+    // A file that the journal saw being made had its attributes there, unless it came and went within a
+    // checkpoint. Then what is in its place is of the file that had the number before.
+    let is_own = seen.is_none_or(|seen| !evidence.saw_made(&seen.value));
+    let stale = stale.map(|(_, fork)| fork).filter(|_| is_own);
+    let fork = trail.attr.as_ref().map(|seen| &*seen.value.bytes).or(stale);
     let mut names = fork.map_or(Vec::new(), |fork| names::of_shortform(&disk.geometry, fork));
     if names.is_empty() {
         names = evidence.remains.names.get(&id.number).cloned().unwrap_or_default();
@@ -68,6 +71,7 @@ fn of_trail(disk: &Disk, evidence: &Evidence, id: FileId, trail: &Trail) -> Opti
         content,
         names,
         links: seen.map_or(0, |seen| seen.value.nlink),
+        vacated: trail.vacated.or(seen.map(|seen| seen.lsn)).map_or(0, |lsn| lsn.0),
         last_seen: seen.map_or(0, |seen| seen.lsn.0).max(end.map_or(0, |end| end.lsn.0)),
         is_reflinked: core.flags2.contains(InodeFlags2::REFLINK),
         crtime: core.crtime,
@@ -93,11 +97,23 @@ fn size_left(trail: &Trail) -> Option<u64> {
 
 /// Whether a copy of an inode is how the file was last. With another size than the free inode it is older,
 /// and with another time of the last change of its content, which the free inode keeps: then its blocks may
-/// be others. What grew and was removed within one checkpoint has no later copy.
-fn is_last(core: &InodeCore, trail: &Trail) -> bool {
-    core.file_type() != Some(FileType::Regular)
-        || size_left(trail).is_none_or(|left| left == core.size)
-            && trail.end.as_ref().is_none_or(|end| end.core.mtime == core.mtime)
+/// be others. What grew and was removed within one checkpoint has no later copy. Nor has a change the time
+/// of which is another if it came within the same tick of the clock: behind a copy's checkpoint, or an
+/// unmount, that tick has to be over.
+fn is_last(evidence: &Evidence, seen: &Seen<InodeCore>, trail: &Trail) -> bool {
+    let core = &seen.value;
+    if core.file_type() != Some(FileType::Regular) {
+        return true;
+    }
+    // If another file got the number within the same checkpoint, nothing tells of the end.
+    let Some(end) = &trail.end else { return false };
+    let is_over = || {
+        evidence.time_at(seen.lsn).is_none_or(|time| time > core.mtime)
+            || evidence.was_unmounted_between(seen.lsn, end.lsn)
+    };
+    size_left(trail).is_none_or(|left| left == core.size)
+        && end.core.mtime == core.mtime
+        && is_over()
 }
 
 fn size(
@@ -122,36 +138,6 @@ fn size(
         Content::None | Content::Device(_) => 0,
     };
     (bytes, SizeFrom::Blocks)
-}
-
-/// The content of a file of which only the area of its forks is left: nothing says what it is.
-fn guessed(
-    disk: &Disk,
-    number: InodeNumber,
-    literal: &[u8],
-    data_len: Option<usize>,
-) -> (Option<FileType>, Content) {
-    let bytes = &literal[..data_len.unwrap_or(literal.len()).min(literal.len())];
-    if let Some(map) = map::of_literal(disk, number, bytes) {
-        let start = map.extents.first().and_then(|extent| disk.blocks(extent.start, 1).ok());
-        let kind = start.and_then(|block| directory::kind(&disk.geometry, &block));
-        let kind = kind.map_or(FileType::Regular, |_| FileType::Directory);
-        return (Some(kind), Content::Map(map));
-    }
-    // A directory that is removed is empty: no entries, and its parent.
-    let is_directory = directory::of_shortform(&disk.geometry, bytes).is_some_and(|found| {
-        let parent = found.parent.filter(|parent| disk.geometry.valid_inode(*parent));
-        found.entries.is_empty() && bytes[0] == 0 && parent.is_some()
-    });
-    if is_directory {
-        return (Some(FileType::Directory), Content::None);
-    }
-    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-    let is_text = end > 0 && !bytes[..end].iter().any(u8::is_ascii_control);
-    if is_text {
-        return (Some(FileType::Symlink), Content::Bytes(bytes[..end].into()));
-    }
-    (None, Content::None)
 }
 
 /// The map of a file with what leaves of its tree in free space say of the ranges that it lacks.

@@ -3,19 +3,18 @@
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
-use undercroft_xfs_format::units::{FsBlock, InodeNumber, Lsn};
-use undercroft_xfs_format::{Extent, FileType, InodeFlags2};
+use undercroft_xfs_format::units::Lsn;
+use undercroft_xfs_format::{Extent, FileType};
 
-use super::ByNumber;
+use super::clones::Clones;
 use super::evidence::Evidence;
+use super::{ByNumber, WRITTEN_AFTER};
 
 use crate::claims::{Claim, Life, Owners};
 use crate::content::Content;
 use crate::disk::Disk;
 use crate::found::{FoundFile, State};
 use crate::map::{self, Map};
-use crate::present::decode;
-use crate::trail::MapFork;
 
 /// Gives each file its state.
 pub(super) fn judge(disk: &Disk, evidence: &Evidence, files: &mut [FoundFile]) {
@@ -27,7 +26,7 @@ pub(super) fn judge(disk: &Disk, evidence: &Evidence, files: &mut [FoundFile]) {
     let present = files.len();
     let by_number = ByNumber::new(files);
     claims.extend(evidence.had.iter().map(|(number, extent, lsn)| Claim {
-        blocks: blocks(extent),
+        blocks: map::blocks(extent),
         offset: extent.offset.0,
         lsn: lsn.0,
         file: by_number.until(*number, *lsn).unwrap_or(present),
@@ -51,6 +50,33 @@ pub(super) fn judge(disk: &Disk, evidence: &Evidence, files: &mut [FoundFile]) {
             Err(state) => (state, Vec::new()),
         };
     }
+    doubt(evidence, files);
+}
+
+/// Blocks of a file in passing could be had by it once those who had them before had given them back, and
+/// that was durable: in a later checkpoint.
+fn doubt(evidence: &Evidence, files: &mut [FoundFile]) {
+    let mut claims: Vec<Claim> = Vec::new();
+    for (index, file) in files.iter().enumerate() {
+        let own = own_claims(file, index);
+        claims.extend(own.into_iter().map(|claim| Claim { lsn: file.vacated, ..claim }));
+    }
+    let (own, nobody) = (claims.len(), files.len());
+    claims.extend(evidence.passages.iter().map(|passage| Claim {
+        blocks: passage.blocks.clone(),
+        offset: 0,
+        // Before what was given back in the same checkpoint; no other record has this position.
+        lsn: passage.lsn.0.saturating_sub(1),
+        file: nobody,
+        life: None,
+    }));
+    let owners = Owners::new(&claims);
+    for claim in &claims[..own] {
+        let state = &mut files[claim.file].state;
+        if matches!(state, State::Whole | State::Shared) && !owners.lost(claim).is_empty() {
+            *state = State::Likely;
+        }
+    }
 }
 
 /// A claim, with what of it is lost.
@@ -62,15 +88,6 @@ struct Claimed<'c> {
     used: Vec<Range<u64>>,
 }
 
-fn blocks(extent: &Extent) -> Range<u64> {
-    extent.start.0..block_behind(extent)
-}
-
-/// The block behind the last of an extent.
-fn block_behind(extent: &Extent) -> u64 {
-    extent.start.0 + u64::from(extent.len)
-}
-
 fn own_claims(file: &FoundFile, index: usize) -> Vec<Claim> {
     let Content::Map(map) = &file.content else { return Vec::new() };
     let life = file.is_reflinked.then(|| Life {
@@ -79,7 +96,7 @@ fn own_claims(file: &FoundFile, index: usize) -> Vec<Claim> {
     });
     let written = map.extents.iter().filter(|extent| !extent.unwritten);
     let claim = |extent: &Extent| Claim {
-        blocks: blocks(extent),
+        blocks: map::blocks(extent),
         offset: extent.offset.0,
         lsn: file.last_seen,
         file: index,
@@ -142,9 +159,6 @@ fn state(
     (state, losses)
 }
 
-/// Seconds after which a kernel has written what a program wrote: it begins after thirty.
-const WRITTEN_AFTER: i64 = 120;
-
 /// Whether the file was removed so soon after its last change that data may never have been written:
 /// then holes of it need not be some. An unmount between the two writes everything.
 fn may_be_unwritten(evidence: &Evidence, file: &FoundFile) -> bool {
@@ -189,65 +203,4 @@ fn losses(disk: &Disk, map: &Map, file: &FoundFile, mut lost: Vec<Range<u64>>) -
         }
     }
     out
-}
-
-/// Files that are there and may share blocks, read when one is asked for.
-struct Clones<'d> {
-    disk: &'d Disk,
-    evidence: &'d Evidence,
-    extents: Option<Vec<(Extent, Life)>>,
-}
-
-impl<'d> Clones<'d> {
-    const fn new(disk: &'d Disk, evidence: &'d Evidence) -> Self {
-        Self { disk, evidence, extents: None }
-    }
-
-    /// Whether a file that is there has these blocks at the same place as the removed one, and was
-    /// neither made nor changed since that was removed.
-    fn is_clone(&mut self, file: &FoundFile, claim: &Claim, part: &Range<u64>) -> bool {
-        let Some(life) = claim.life.filter(|life| life.ended.is_some() && !file.is_guessed) else {
-            return false;
-        };
-        let (disk, evidence) = (self.disk, self.evidence);
-        let extents = self.extents.get_or_insert_with(|| shared_extents(disk, evidence));
-        let offset = part.start - claim.blocks.start + claim.offset;
-        // Extents of clones may be cut otherwise: the part is looked for block by block of them.
-        let mut at = part.start;
-        while at < part.end {
-            let behind = extents.partition_point(|(extent, _)| extent.start.0 <= at);
-            let mut before = extents[..behind].iter().rev().take(64);
-            let found = before.find(|(extent, other)| {
-                let is_there = block_behind(extent) > at;
-                let same =
-                    extent.offset.0.wrapping_sub(extent.start.0) == offset.wrapping_sub(part.start);
-                is_there && same && life.meets(other)
-            });
-            let Some((extent, _)) = found else { return false };
-            at = block_behind(extent);
-        }
-        true
-    }
-}
-
-/// The extents of all files that are there and may share blocks, by their first block.
-fn shared_extents(disk: &Disk, evidence: &Evidence) -> Vec<(Extent, Life)> {
-    let mut extents = Vec::new();
-    for number in &evidence.present.reflinked {
-        extents.extend(extents_of(disk, *number).unwrap_or_default());
-    }
-    extents.sort_unstable_by_key(|(extent, _)| FsBlock(extent.start.0));
-    extents
-}
-
-fn extents_of(disk: &Disk, number: InodeNumber) -> Option<Vec<(Extent, Life)>> {
-    let bytes = disk.inode(number).ok()??;
-    let core = decode(disk, number, &bytes)?;
-    if !core.flags2.contains(InodeFlags2::REFLINK) {
-        return None;
-    }
-    let life = Life { changed: core.crtime.max(core.mtime), ended: None };
-    let fork = bytes.get(core.data_fork(&disk.geometry))?;
-    let map = map::of_fork(disk, number, MapFork::data(&core, fork))?;
-    Some(map.extents.into_iter().map(|extent| (extent, life)).collect())
 }

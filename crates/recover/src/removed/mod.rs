@@ -1,8 +1,11 @@
 //! Removed files: found, named, and judged by who had their blocks since.
 
+mod clones;
 mod evidence;
 mod file;
 mod judge;
+mod literal;
+mod passing;
 mod paths;
 
 use std::sync::Arc;
@@ -18,6 +21,9 @@ use crate::found::FoundFile;
 use crate::journal::{Span, Told};
 use crate::progress::{Progress, Step};
 use evidence::Evidence;
+
+/// Seconds after which a kernel has written what a program wrote: it begins after thirty.
+const WRITTEN_AFTER: i64 = 120;
 
 /// The removed files of a volume.
 #[derive(Debug)]

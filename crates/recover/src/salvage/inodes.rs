@@ -298,6 +298,7 @@ fn file(
         losses: Vec::new(),
         content,
         names: Vec::new(),
+        vacated: seen.lsn.0,
         last_seen: seen.lsn.0,
         links: core.nlink,
         is_reflinked: core.flags2.contains(InodeFlags2::REFLINK),

@@ -83,6 +83,7 @@ fn file(disk: &Disk, number: InodeNumber, kind: Option<FileType>, map: Option<Ma
         losses: Vec::new(),
         content: map.map_or(Content::None, Content::Map),
         names: Vec::new(),
+        vacated: 0,
         last_seen: 0,
         links: 0,
         is_reflinked: true,

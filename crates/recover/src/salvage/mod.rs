@@ -171,7 +171,8 @@ impl SalvageReport {
             return;
         }
         match file.state {
-            State::Whole | State::Shared => self.whole += 1,
+            // Only those that were removed are likely.
+            State::Whole | State::Shared | State::Likely => self.whole += 1,
             State::Partly => self.partial += 1,
             State::Unsized => self.unsized_files += 1,
             State::Lost => self.lost += 1,

@@ -78,7 +78,7 @@ impl History {
         match told {
             Told::Inode(number, copy) => self.add(disk, *number, copy),
             Told::Entry(entry) => self.add_entry(disk, entry),
-            Told::Extents(..) | Told::Unmount(_) => {}
+            Told::Extents(..) | Told::Free(..) | Told::Unmount(_) => {}
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
@@ -67,6 +67,27 @@ impl History {
         let mut repair = std::process::Command::new(tools.tool("xfs_repair").unwrap());
         let done = repair.arg("-L").arg(&self.image).output().unwrap();
         assert!(done.status.success(), "{done:?}");
+    }
+
+    /// Writes `bytes` past the cache to new files, and removes each at once.
+    pub(crate) fn overwrite_in_passing(&mut self, mount: &LoopMount, bytes: usize) {
+        let bytes_of_file = 1 << 20;
+        let mut space = vec![0xee; bytes_of_file + 4096];
+        let start = space.as_ptr().align_offset(4096);
+        let aligned = &mut space[start..start + bytes_of_file];
+        let digest = Sha256::digest(&*aligned).into();
+        for number in 0..bytes / bytes_of_file {
+            let name = format!("passing-{number}");
+            let path = mount.join(&name);
+            self.contents.entry(name).or_default().insert(digest);
+            let direct = rustix::fs::OFlags::DIRECT.bits().cast_signed();
+            let mut options = fs::OpenOptions::new();
+            let file =
+                options.write(true).create_new(true).custom_flags(direct).open(&path).unwrap();
+            file.write_all_at(aligned, 0).unwrap();
+            drop(file);
+            fs::remove_file(path).unwrap();
+        }
     }
 
     /// Makes `directories` directories, nested in part, with `files` files each.
@@ -175,6 +196,6 @@ fn parent(path: &str) -> String {
 }
 
 /// Makes everything durable.
-fn make_durable(mount: &LoopMount) {
+pub(crate) fn make_durable(mount: &LoopMount) {
     fs::File::open(mount.path()).unwrap().sync_all().unwrap();
 }

@@ -15,7 +15,7 @@ use undercroft_judges::rounds::rounds;
 use undercroft_recover::{Contents, Disk, FoundFile, Removed, SizeFrom, State};
 use undercroft_xfs_format::FileType;
 
-use crate::history::History;
+use crate::history::{History, make_durable};
 
 /// Volumes as mkfs makes them today, as it made them, and with other sizes.
 const FORMATS: [&[&str]; 5] = [
@@ -237,4 +237,30 @@ fn nothing_false_is_called_whole_after_space_was_used_again() {
         fs::remove_file(&history.image).unwrap();
     }
     assert!(called_whole > 0 && found > removed / 4, "{removed} {found} {called_whole}");
+}
+
+/// A kernel logs what a checkpoint ends with: of a file that came and went within one, nothing but its
+/// free inode, or not even that.
+#[test]
+fn what_was_overwritten_within_a_checkpoint_is_not_called_whole() {
+    if !kernel::available_or_report() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    for (seed, options) in FORMATS.into_iter().enumerate() {
+        let mut history = History::begin(home.path(), 200 + seed as u64, options);
+        let mount = history.mount();
+        history.remove(&mount, "old", 1);
+        make_durable(&mount);
+        history.overwrite_in_passing(&mount, 100 << 20);
+        mount.unmount().unwrap();
+        let (whole, _) = judge(&history, &format!("{options:?}"));
+        let (_, removed) = find(&history);
+        let likely = removed.files.iter().filter(|file| file.state == State::Likely).count();
+        assert!(
+            !whole.is_empty() && likely > 0,
+            "{options:?}: {} whole, {likely} likely",
+            whole.len()
+        );
+    }
 }

@@ -20,6 +20,7 @@ use std::io::Write;
 ///
 ///   whole    they belong to no one, and no one is known to have had them since
 ///   shared   as whole, but for blocks that a clone has, which was not changed since
+///   likely   as whole, but a file that came and went since may have had some of them
 ///   unsized  as whole, but nothing confirms which blocks it had last (a ~ before a size that
 ///            is not known)
 ///   partly   some were overwritten, or are not known

@@ -26,8 +26,8 @@ use undercroft_source::Source;
 /// Nothing is written to the volume without --in-place; the destination must be elsewhere. Each file comes below
 /// the path that it had, with its owner, mode, time of modification, attributes, links and holes as far as they
 /// are known. Files of which something is lost are left out, unless --partial asks for them: they have holes
-/// where bytes are lost, and ".partial" behind their names; ".unsized" where the size is not known. Files whose
-/// directory is not known go below lost+found.
+/// where bytes are lost, and ".partial" behind their names; ".unsized" where the size is not known, ".likely" if
+/// they are likely whole. Files whose directory is not known go below lost+found.
 ///
 /// With --in-place whole files get their names back in the volume, through its journal. Their data stays where
 /// it is and is not copied; so a file is refused if one of its blocks is in use. Directories that are gone are
@@ -62,7 +62,7 @@ pub(super) struct Args {
     #[command(flatten)]
     filter: FilterArgs,
 
-    /// Take files of which parts are lost, or whose size is not known, as well.
+    /// Take files that are likely whole, of which parts are lost, or whose size is not known, as well.
     #[arg(long)]
     partial: bool,
 
@@ -155,8 +155,8 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
         removed.files.iter().filter(|file| choice.wants(file) && !is_sound(file)).count();
     if left_out > 0 && !args.partial {
         report::note(format_args!(
-            "{left_out} files were left out of which parts are lost or the size is not known; \
-             --partial takes them"
+            "{left_out} files were left out that are likely whole, of which parts are lost, or whose size \
+             is not known; --partial takes them"
         ));
     }
     done
