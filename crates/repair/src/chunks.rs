@@ -14,6 +14,7 @@ use crate::error::RepairError;
 use crate::faults::Faults;
 use crate::owners::Owners;
 use crate::subject::Subject;
+use crate::threads;
 
 /// Inodes of a chunk.
 pub(crate) const INODES: u32 = InodeChunkRecord::INODES as u32;
@@ -89,21 +90,6 @@ impl Chunks {
         record.freecount = (record.free & record.existing()).count_ones() as u8;
         record.free != old
     }
-
-    /// All inodes in use, ascending.
-    pub(crate) fn numbers(&self, geometry: &Geometry) -> Vec<InodeNumber> {
-        let mut numbers = Vec::new();
-        for (ag, group) in (0..).map(AgNumber).zip(&self.groups) {
-            for (start, record) in group {
-                let used = record.existing() & !record.free;
-                let indices = (0..INODES).filter(|index| used >> index & 1 != 0);
-                numbers.extend(
-                    indices.map(|index| geometry.inode_number(ag, AgInode(start.0 + index))),
-                );
-            }
-        }
-        numbers
-    }
 }
 
 /// The runs of blocks that a chunk takes.
@@ -136,10 +122,11 @@ fn found(subject: &Subject, ag: AgNumber, owners: &mut Owners) -> Result<Found, 
     let geometry = &subject.geometry;
     let size = geometry.inode_size();
     let per_block = geometry.sectors_per_block();
-    let (mut found, end) = (Found::new(), geometry.ag_length(ag));
+    let (first, end) = (geometry.ag_header_blocks(), geometry.ag_length(ag));
     let step = (WINDOW >> geometry.block_log) as u32;
-    let mut block = geometry.ag_header_blocks();
-    while block < end {
+    let windows = end.saturating_sub(first).div_ceil(step) as usize;
+    let parts = threads::each(windows, Found::new, |found, index| {
+        let block = first + index as u32 * step;
         let count = step.min(end - block);
         let sector = geometry.ag_sector(ag, AgBlock(block));
         let bytes = subject.scratch.read(sector, (count * per_block) as usize * 512)?;
@@ -157,7 +144,13 @@ fn found(subject: &Subject, ag: AgNumber, owners: &mut Owners) -> Result<Found, 
                 *used |= bit;
             }
         }
-        block += count;
+        Ok(())
+    })?;
+    let mut found = Found::new();
+    for (start, (seen, used)) in parts.into_iter().flatten() {
+        let (all_seen, all_used) = found.entry(start).or_default();
+        *all_seen |= seen;
+        *all_used |= used;
     }
     // Chunks that were given back lie in blocks of others, or in free ones.
     let known = owners.of_group(subject, ag);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use rustc_hash::FxHashSet;
+use undercroft_xfs::check::ClaimList;
 use undercroft_xfs::format::{
     BufferKind, FileType, Header, InodeFlags2, RmapFlags, RmapOwner, RmapRecord, bytes,
 };
@@ -11,39 +12,101 @@ use undercroft_xfs::units::{AgBlock, AgNumber, FileBlock, FsBlock, InodeNumber};
 
 use crate::chunks::{self, Chunks};
 use crate::error::RepairError;
+use crate::inode::Inode;
+use crate::inode::sound::Sound;
 use crate::owners::Owners;
+use crate::pass;
 use crate::subject::Subject;
 
-/// Claims by group, in no order.
+/// Claims on blocks of some groups, in no order.
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
-    pub(crate) groups: Vec<Vec<RmapRecord>>,
+    groups: BTreeMap<AgNumber, Vec<ClaimList>>,
 }
 
 /// Blocks that were taken from inodes.
 pub(crate) type Taken = BTreeMap<InodeNumber, Vec<Range<u64>>>;
 
 impl Claims {
-    pub(crate) fn new(groups: u32) -> Self {
-        Self { groups: (0..groups).map(|_| Vec::new()).collect() }
+    /// No claims on the blocks of groups, those of others are not kept.
+    pub(crate) fn on(groups: &BTreeSet<AgNumber>) -> Self {
+        Self { groups: groups.iter().map(|ag| (*ag, vec![ClaimList::default()])).collect() }
     }
 
-    pub(crate) fn add(&mut self, ag: AgNumber, record: RmapRecord) {
-        if let Some(group) = self.groups.get_mut(ag.0 as usize) {
-            group.push(record);
+    /// The claims of inodes on the blocks of groups, by what is on the volume; those of `but` are what they are
+    /// to be.
+    pub(crate) fn collect(
+        subject: &Subject,
+        chunks: &Chunks,
+        groups: &BTreeSet<AgNumber>,
+        but: &BTreeMap<InodeNumber, Inode>,
+    ) -> Result<Self, RepairError> {
+        let parts = pass::over(
+            subject,
+            chunks,
+            || Self::on(groups),
+            |claims, found| {
+                if found.in_use
+                    && !but.contains_key(&found.number)
+                    && let Some(sound) = Sound::read(subject, found.number, found.bytes)
+                {
+                    sound.claims(subject, &mut |ag, record| claims.add(ag, &record));
+                }
+                Ok(())
+            },
+        )?;
+        let mut claims = Self::on(groups);
+        parts.into_iter().for_each(|part| claims.append(part));
+        for inode in but.values() {
+            inode.claims(subject, &mut |ag, record| claims.add(ag, &record));
         }
+        Ok(claims)
+    }
+
+    /// Adds a claim, if those of the group are kept.
+    pub(crate) fn add(&mut self, ag: AgNumber, record: &RmapRecord) {
+        if let Some(last) = self.groups.get_mut(&ag).and_then(|group| group.last_mut()) {
+            last.push(record);
+        }
+    }
+
+    /// Adds claims and the groups that they are kept of.
+    pub(crate) fn append(&mut self, mut other: Self) {
+        for (ag, mut lists) in std::mem::take(&mut other.groups) {
+            self.groups.entry(ag).or_default().append(&mut lists);
+        }
+    }
+
+    /// Whether the claims on a group are kept.
+    pub(crate) fn has(&self, ag: AgNumber) -> bool {
+        self.groups.contains_key(&ag)
+    }
+
+    /// The groups whose claims are kept.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = AgNumber> + '_ {
+        self.groups.keys().copied()
+    }
+
+    /// The claims on a group.
+    pub(crate) fn of(&self, ag: AgNumber) -> impl Iterator<Item = RmapRecord> + '_ {
+        self.groups.get(&ag).into_iter().flatten().flatten()
     }
 
     /// Takes the claims of inodes away; returns the groups where there were some.
     pub(crate) fn remove(&mut self, inodes: &BTreeSet<InodeNumber>) -> BTreeSet<AgNumber> {
         let mut groups = BTreeSet::new();
-        for (ag, group) in (0..).map(AgNumber).zip(&mut self.groups) {
-            let before = group.len();
-            group.retain(|record| {
-                record.owner.as_inode().is_none_or(|number| !inodes.contains(&number))
-            });
-            if group.len() != before {
-                groups.insert(ag);
+        let stays = |record: &RmapRecord| {
+            record.owner.as_inode().is_none_or(|number| !inodes.contains(&number))
+        };
+        for (ag, lists) in &mut self.groups {
+            for list in lists {
+                if list.iter().all(|record| stays(&record)) {
+                    continue;
+                }
+                let mut rest = ClaimList::default();
+                list.iter().filter(stays).for_each(|record| rest.push(&record));
+                *list = rest;
+                groups.insert(*ag);
             }
         }
         groups
@@ -52,16 +115,16 @@ impl Claims {
     /// Finds blocks that two claim and only one can have, and decides who has them. Inodes in `shared` share
     /// their blocks rightfully though they do not say so; they are added.
     pub(crate) fn contested(
-        &mut self,
+        &self,
         subject: &Subject,
         chunks: &Chunks,
         owners: &mut Owners,
         shared: &mut FxHashSet<InodeNumber>,
     ) -> Result<Taken, RepairError> {
         let mut taken = Taken::new();
-        for ag in (0..subject.geometry.ag_count).map(AgNumber) {
+        for ag in self.groups() {
             let mut all = fixed(subject, chunks, ag);
-            all.extend_from_slice(&self.groups[ag.0 as usize]);
+            all.extend(self.of(ag));
             all.sort_unstable_by_key(|record| (record.start, record.owner.0));
             let mut active: Vec<RmapRecord> = Vec::new();
             for record in &all {
@@ -143,8 +206,9 @@ fn is_shared(
         is_file.then(|| bytes::be64(&bytes, 120) & InodeFlags2::REFLINK.bits() != 0)
     };
     let (Some(first), Some(second)) = (read(numbers[0]), read(numbers[1])) else { return false };
+    owners.remember(subject, ag);
     let is_rightful = (first && second)
-        || pair.into_iter().all(|record| owners.confirms(subject, ag, record) == Some(true));
+        || pair.into_iter().all(|record| owners.confirms(ag, record) == Some(true));
     if is_rightful {
         shared.extend(numbers);
     }
@@ -168,7 +232,8 @@ fn loser(
     if first == second && pair[0] == pair[1] {
         return Ok(Some(second));
     }
-    let confirmed = pair.map(|record| owners.confirms(subject, ag, record));
+    owners.remember(subject, ag);
+    let confirmed = pair.map(|record| owners.confirms(ag, record));
     match confirmed {
         [Some(true), Some(false)] => return Ok(Some(second)),
         [Some(false), Some(true)] => return Ok(Some(first)),

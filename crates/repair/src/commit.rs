@@ -16,27 +16,32 @@ pub(crate) fn journal(geometry: &Geometry) -> Range<u64> {
     start..start + (u64::from(geometry.log_blocks) << (geometry.block_log - 9))
 }
 
+/// A block, or the header of a group, that is to change.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    sector: Sector,
+    len: usize,
+    /// A header of a group.
+    header: Option<BufferKind>,
+}
+
 /// The blocks that are to change, each whole.
-pub(crate) fn images(
-    scratch: &Scratch,
-    geometry: &Geometry,
-) -> Result<Vec<BlockImage>, RepairError> {
+pub(crate) fn pieces(scratch: &Scratch, geometry: &Geometry) -> Result<Vec<Piece>, RepairError> {
     let sectors = scratch.differences(&journal(geometry))?;
-    let mut images: Vec<BlockImage> = Vec::new();
+    let mut pieces: Vec<Piece> = Vec::new();
     let mut done = 0;
     for sector in sectors {
-        if sector < done {
-            continue;
+        if sector >= done {
+            let piece = piece(geometry, sector);
+            done = piece.sector.0 + (piece.len / 512) as u64;
+            pieces.push(piece);
         }
-        let image = image(scratch, geometry, sector)?;
-        done = image.sector.0 + (image.bytes.len() / 512) as u64;
-        images.push(image);
     }
-    Ok(images)
+    Ok(pieces)
 }
 
 /// The block, or the header of a group, that a sector is of.
-fn image(scratch: &Scratch, geometry: &Geometry, sector: u64) -> Result<BlockImage, RepairError> {
+fn piece(geometry: &Geometry, sector: u64) -> Piece {
     const HEADERS: [BufferKind; 4] =
         [BufferKind::Superblock, BufferKind::Agf, BufferKind::Agi, BufferKind::Agfl];
     let per_block = u64::from(geometry.sectors_per_block());
@@ -46,15 +51,29 @@ fn image(scratch: &Scratch, geometry: &Geometry, sector: u64) -> Result<BlockIma
     let header = (offset / per_sector) as usize;
     if header < HEADERS.len() && ag < geometry.ag_count.into() {
         let sector = Sector(ag * group + header as u64 * per_sector);
-        let bytes = scratch.read(sector, geometry.sector_size())?;
-        let kind = HEADERS[header];
-        let is_own = Header::of(kind).is_some_and(|header| header.has_magic(&bytes));
-        return Ok(BlockImage { sector, kind: is_own.then_some(kind), bytes });
+        return Piece { sector, len: geometry.sector_size(), header: Some(HEADERS[header]) };
     }
     let block = offset / per_block;
-    let start = geometry.ag_sector(AgNumber(ag as u32), AgBlock(block as u32));
-    let bytes = scratch.read(start, geometry.block_size())?;
-    Ok(BlockImage { sector: start, kind: kind(geometry, start, &bytes), bytes })
+    let sector = geometry.ag_sector(AgNumber(ag as u32), AgBlock(block as u32));
+    Piece { sector, len: geometry.block_size(), header: None }
+}
+
+/// A piece as it is to be.
+pub(crate) fn image(
+    scratch: &Scratch,
+    geometry: &Geometry,
+    piece: &Piece,
+) -> Result<BlockImage, RepairError> {
+    let sector = piece.sector;
+    let bytes = scratch.read(sector, piece.len)?;
+    let kind = match piece.header {
+        Some(kind) => {
+            let is_own = Header::of(kind).is_some_and(|header| header.has_magic(&bytes));
+            is_own.then_some(kind)
+        }
+        None => kind(geometry, sector, &bytes),
+    };
+    Ok(BlockImage { sector, kind, bytes })
 }
 
 /// What a block says that it is, if all of it is this block.
@@ -68,12 +87,16 @@ fn kind(geometry: &Geometry, sector: Sector, bytes: &[u8]) -> Option<BufferKind>
     is_whole.then_some(kind)
 }
 
+/// Bytes of the journal that pieces take.
+pub(crate) fn size(superblock: &Superblock, pieces: &[Piece]) -> usize {
+    images_size(superblock, pieces.iter().map(|piece| piece.len))
+}
+
 /// Whether the changes fit the journal.
-pub(crate) fn fits(superblock: &Superblock, images: &[BlockImage]) -> bool {
+pub(crate) fn fits(superblock: &Superblock, pieces: &[Piece]) -> bool {
     let geometry = superblock.geometry();
     let journal = journal(&geometry);
-    let bytes = images_size(superblock, images);
-    (bytes as u64) < (journal.end - journal.start) * 512 / 4 * 3
+    (size(superblock, pieces) as u64) < (journal.end - journal.start) * 512 / 4 * 3
 }
 
 /// Sectors that ascend as ranges.

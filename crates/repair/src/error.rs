@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use thiserror::Error;
-use undercroft_block::BlockError;
+use undercroft_block::{BlockError, OpenError};
 use undercroft_recover::RecoverError;
 
 /// Why a volume could not be put right. Nothing of it was changed, but where an error of the device says
@@ -15,6 +15,10 @@ pub enum RepairError {
     /// The device failed.
     #[error(transparent)]
     Device(#[from] BlockError),
+
+    /// The system refused what is needed to read the device.
+    #[error(transparent)]
+    Open(#[from] OpenError),
 
     /// The engine refused a step.
     #[error(transparent)]
@@ -42,7 +46,7 @@ pub enum RepairError {
     )]
     NotSound {
         /// Faults.
-        count: usize,
+        count: u64,
         /// The first of them.
         first: String,
     },

@@ -9,8 +9,11 @@ use undercroft_xfs::units::{AgNumber, InodeNumber};
 use crate::error::RepairError;
 use crate::scratch::Scratch;
 
-/// Findings that are kept; more are the same work.
-const MOST_FINDINGS: u64 = 1 << 20;
+/// Findings of a round; more are the work of the next.
+const MOST_FINDINGS: u64 = 1 << 18;
+
+/// Findings that are kept in words.
+const MOST_TEXTS: usize = 10_000;
 
 bitflags! {
     /// The parts of an inode that have faults.
@@ -32,7 +35,10 @@ bitflags! {
 /// What a check found, by places.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
-    pub(crate) findings: Vec<Finding>,
+    /// Those in words that came first.
+    pub(crate) texts: Vec<String>,
+    /// How many there are.
+    pub(crate) count: u64,
     /// Groups of which something does not agree with something else.
     pub(crate) groups: BTreeSet<AgNumber>,
     /// Those of them whose inodes are not all known.
@@ -52,12 +58,17 @@ impl Faults {
     pub(crate) fn find(scratch: &Scratch) -> Result<Self, RepairError> {
         let mut faults = Self::default();
         let options = CheckOptions { findings_max: MOST_FINDINGS, ..CheckOptions::default() };
-        check(scratch.device(), &options, &mut |finding| faults.add(finding))?;
+        check(scratch.device(), &options, &mut |finding| faults.add(&finding))?;
         Ok(faults)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.findings.is_empty()
+        self.count == 0
+    }
+
+    /// Whether there may be more faults than were told.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        self.count >= MOST_FINDINGS
     }
 
     /// Whether there is more than names that do not agree.
@@ -68,7 +79,7 @@ impl Faults {
             || !(self.groups.is_empty() && self.inodes.is_empty() && self.copies.is_empty())
     }
 
-    fn add(&mut self, finding: Finding) {
+    fn add(&mut self, finding: &Finding) {
         // Attributes that a crash left half-written are no contradiction, and xfs_repair takes them away.
         let is_half_attribute = finding.structure == "attributes";
         if finding.severity != Severity::Error && !is_half_attribute {
@@ -109,6 +120,9 @@ impl Faults {
             }
             _ => {}
         }
-        self.findings.push(finding);
+        self.count += 1;
+        if self.texts.len() < MOST_TEXTS {
+            self.texts.push(finding.to_string());
+        }
     }
 }

@@ -8,9 +8,8 @@ use undercroft_xfs::format::{
 };
 use undercroft_xfs::units::{AgBlock, AgInode, AgNumber, FileBlock, FsBlock, Lsn};
 
-use crate::action::Place;
 use crate::chunks::Chunks;
-use crate::claims;
+use crate::claims::{self, Claims};
 use crate::error::RepairError;
 use crate::free::Free;
 use crate::subject::Subject;
@@ -35,26 +34,25 @@ struct Room {
     refcountbt: Vec<AgBlock>,
 }
 
-/// Makes the trees and headers of a group anew. `files` are the claims of files on its blocks.
+/// Makes the trees and headers of a group anew. `claims` are those of files on its blocks.
 pub(crate) fn rebuild(
-    subject: &mut Subject,
+    subject: &Subject,
     chunks: &Chunks,
     ag: AgNumber,
-    files: &[RmapRecord],
+    claims: &Claims,
 ) -> Result<(), RepairError> {
-    let fixed = claims::fixed(subject, chunks, ag);
-    let geometry = subject.geometry.clone();
-    let length = geometry.ag_length(ag);
-    let mut all = fixed.clone();
-    all.extend_from_slice(files);
-    let shared = reference_counts(&geometry, files);
-    let builder = Builder { subject, geometry: &geometry, ag };
-    let (room, free) = builder.room(chunks, &Free::of(length, &all), &all, shared.len())?;
-    let mut rmaps = all;
-    rmaps.extend(room.claims());
-    builder.write(chunks, &room, &free, &canonical(rmaps), &shared)?;
-    subject.note(Place::Group(ag), "the headers and trees of the group are made anew");
-    Ok(())
+    let geometry = &subject.geometry;
+    let mut all = claims::fixed(subject, chunks, ag);
+    all.extend(claims.of(ag));
+    let shared = reference_counts(geometry, &all);
+    let free = Free::of(geometry.ag_length(ag), &all);
+    canonical(&mut all);
+    let builder = Builder { subject, geometry, ag };
+    let (room, free) = builder.room(chunks, &free, all.len(), shared.len())?;
+    all.extend(room.claims());
+    canonical(&mut all);
+    all.sort_unstable_by_key(RmapRecord::key);
+    builder.write(chunks, &room, &free, &all, &shared)
 }
 
 struct Builder<'s> {
@@ -73,7 +71,7 @@ impl Builder<'_> {
         &self,
         chunks: &Chunks,
         free: &Free,
-        claims: &[RmapRecord],
+        claims: usize,
         shared: usize,
     ) -> Result<(Room, Free), RepairError> {
         let features = &self.geometry.features;
@@ -84,12 +82,11 @@ impl Builder<'_> {
             if features.finobt() { self.plan(TreeKind::Finobt).blocks(with_free, 0) } else { 0 };
         let refcountbt =
             if features.reflink() { self.plan(TreeKind::Refcountbt).blocks(shared, 0) } else { 0 };
-        let owners = canonical(claims.to_vec()).len();
         let mut extra = 8;
         loop {
             let bnobt = self.plan(TreeKind::Bnobt).blocks(free.len() + extra, 0);
             let rmapbt = if features.rmapbt() {
-                self.plan(TreeKind::Rmapbt).blocks(owners + 4 * extra, 0)
+                self.plan(TreeKind::Rmapbt).blocks(claims + 4 * extra, 0)
             } else {
                 0
             };
@@ -114,9 +111,8 @@ impl Builder<'_> {
                 finobt: next(finobt),
                 refcountbt: next(refcountbt),
             };
-            let mut all = claims.to_vec();
-            all.extend(room.claims());
-            let (spaces, records) = (left.len(), canonical(all).len());
+            // Each block of a tree has a record of its own at most.
+            let (spaces, records) = (left.len(), claims + room.runs());
             let is_enough = self.plan(TreeKind::Bnobt).blocks(spaces, 0) <= bnobt
                 && (rmapbt == 0 || self.plan(TreeKind::Rmapbt).blocks(records, 0) <= rmapbt);
             if is_enough {
@@ -281,6 +277,20 @@ impl Builder<'_> {
 }
 
 impl Room {
+    /// Runs of blocks that follow each other, of each tree.
+    fn runs(&self) -> usize {
+        let lists = [
+            &self.bnobt,
+            &self.cntbt,
+            &self.rmapbt,
+            &self.free_list,
+            &self.inobt,
+            &self.finobt,
+            &self.refcountbt,
+        ];
+        lists.iter().map(|list| list.chunk_by(|a, b| a.0 + 1 == b.0).count()).sum()
+    }
+
     /// What the trees claim.
     fn claims(&self) -> impl Iterator<Item = RmapRecord> + '_ {
         let group = [&self.bnobt, &self.cntbt, &self.rmapbt, &self.free_list];
@@ -302,8 +312,8 @@ impl Room {
     }
 }
 
-/// Records in the order of the tree, with those that continue each other as one.
-fn canonical(mut records: Vec<RmapRecord>) -> Vec<RmapRecord> {
+/// Makes records that continue each other one.
+fn canonical(records: &mut Vec<RmapRecord>) {
     let place = |record: &RmapRecord| {
         let diagonal = if record.has_offset() {
             record.offset.0.wrapping_sub(record.start.0.into())
@@ -323,27 +333,27 @@ fn canonical(mut records: Vec<RmapRecord>) -> Vec<RmapRecord> {
         }
         joins
     });
-    records.sort_unstable_by_key(RmapRecord::key);
-    records
 }
 
 /// The blocks that two files or more share, by how many.
-fn reference_counts(geometry: &Geometry, files: &[RmapRecord]) -> Vec<RefcountRecord> {
+fn reference_counts(geometry: &Geometry, claims: &[RmapRecord]) -> Vec<RefcountRecord> {
     if !geometry.features.reflink() {
         return Vec::new();
     }
-    let data = files.iter().filter(|record| record.flags.is_empty());
+    let data = claims
+        .iter()
+        .filter(|record| record.flags.is_empty() && record.owner.as_inode().is_some());
     let ends = data.flat_map(|record| {
-        iter::once((record.start.0, 1)).chain(iter::once((record.start.0 + record.len, -1_i64)))
+        iter::once((record.start.0, 1)).chain(iter::once((record.start.0 + record.len, -1)))
     });
-    let mut ends: Vec<(u32, i64)> = ends.collect();
+    let mut ends: Vec<(u32, i32)> = ends.collect();
     ends.sort_unstable();
-    let (mut counts, mut at, mut count): (Vec<RefcountRecord>, u32, i64) = (Vec::new(), 0, 0);
+    let (mut counts, mut at, mut count): (Vec<RefcountRecord>, u32, i32) = (Vec::new(), 0, 0);
     for (place, change) in ends {
         if place > at && count >= 2 {
             let follows = counts
                 .last_mut()
-                .filter(|last| last.start.0 + last.len == at && i64::from(last.refcount) == count);
+                .filter(|last| last.start.0 + last.len == at && last.refcount == count as u32);
             match follows {
                 Some(last) => last.len += place - at,
                 None => counts.push(RefcountRecord {

@@ -4,6 +4,7 @@ use undercroft_xfs::format::Superblock;
 use undercroft_xfs::recovery::{recover, renew_journal};
 
 use crate::action::{Action, Place};
+use crate::commit;
 use crate::error::RepairError;
 use crate::scratch::Scratch;
 
@@ -16,7 +17,13 @@ pub(crate) fn settle(
     let note = |actions: &mut Vec<Action>, what: String, loss: Option<&str>| {
         actions.push(Action { place: Place::Volume, what, loss: loss.map(str::to_owned) });
     };
-    match recover(&scratch.device(), &mut |_| {}) {
+    let area = commit::journal(&superblock.geometry());
+    let replayed = recover(&scratch.device(), &mut |_| {});
+    match replayed {
+        _ if scratch.unreadable(area) > 0 => {
+            let what = "sectors of the journal cannot be read: it is emptied".to_owned();
+            note(actions, what, Some("changes that were in the journal alone"));
+        }
         Ok(None) => return Ok((scratch, None)),
         Ok(Some(report)) => {
             let what = format!("the journal is replayed ({} transactions)", report.transactions);

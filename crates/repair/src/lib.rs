@@ -29,11 +29,15 @@ struct Readme;
 mod action;
 mod error;
 
+mod legible;
+
 mod scratch;
 
 mod faults;
 mod subject;
+mod threads;
 
+mod blocks;
 mod owners;
 mod tree;
 
@@ -43,9 +47,12 @@ mod inode;
 mod superblock;
 mod undo;
 
+mod pass;
+
 mod claims;
 mod commit;
 mod free_inode;
+
 mod journal;
 
 mod group;

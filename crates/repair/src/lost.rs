@@ -7,18 +7,22 @@ use undercroft_recover::pieces::{self, Name};
 use undercroft_recover::{FoundFile, Salvaged, Scan};
 use undercroft_xfs::format::{
     AclKind, DeviceNumber, FileType, ForkFormat, InodeChunkRecord, InodeCore, InodeFlags,
-    InodeFlags2, Namespace, bytes, verify_attr_leaf,
+    InodeFlags2, Namespace, verify_attr_leaf,
 };
 use undercroft_xfs::ops::mend::RawAttribute;
-use undercroft_xfs::units::{AgInode, FsBlock, InodeNumber};
+use undercroft_xfs::units::{AgInode, AgNumber, FsBlock, InodeNumber};
 
+use crate::blocks::Blocks;
 use crate::chunks::{Chunks, INODES};
 use crate::error::RepairError;
+use crate::faults::Faults;
 use crate::free_inode;
 use crate::inode::Inode;
 use crate::inode::contents::{self, Refill};
 use crate::inode::map::ForkMap;
-use crate::owners::Owners;
+use crate::inode::sound::Sound;
+use crate::owners::Maps;
+use crate::pass::{self, Found};
 use crate::subject::Subject;
 
 /// Where the attributes of a new inode begin, in units of 8 bytes.
@@ -33,22 +37,34 @@ pub(crate) struct Testimony {
 }
 
 impl Testimony {
-    /// Reads the whole device.
-    pub(crate) fn gather(subject: &Subject, chunks: &Chunks) -> Result<Self, RepairError> {
-        let device = subject.device();
-        let whole = 0..device.capacity().0;
-        let scan = Scan::read(&device, std::slice::from_ref(&whole), &mut |_, _, _| {});
+    /// Reads all that can say something of inodes that are gone: not what belongs to others, nor what is free.
+    pub(crate) fn gather(
+        subject: &Subject,
+        chunks: &Chunks,
+        faults: &Faults,
+        lost: &BTreeSet<InodeNumber>,
+    ) -> Result<Self, RepairError> {
+        let mut witness = Witness { subject, chunks, lost, told: Blocks::new(&subject.geometry) };
+        let parts = pass::over(subject, chunks, Heard::default, |heard, found| {
+            if found.in_use { witness.hear(heard, found) } else { Ok(()) }
+        })?;
         let mut testimony = Self::default();
-        for number in chunks.numbers(&subject.geometry) {
-            for name in own_names(subject, number)? {
-                if let Some(generation) = name.generation {
-                    testimony.parents.insert(name.parent, generation);
-                }
-            }
+        let root = subject.geometry.root_inode;
+        let mut is_told = !lost.is_empty() || !chunks.in_use(&subject.geometry, root);
+        for mut part in parts {
+            is_told |= part.is_told;
+            testimony.parents.append(&mut part.parents);
         }
+        if !is_told && testimony.parents.is_empty() {
+            return Ok(testimony);
+        }
+        witness.leave_out(faults);
+        let device = subject.device();
+        let rest = witness.told.others(device.capacity().0);
+        let scan = Scan::read(&device, &rest, &mut |_, _, _| {});
         let Some(traces) = scan.volume(subject.geometry.meta_uuid) else { return Ok(testimony) };
         let (_, found) = Salvaged::find(&device, &scan, traces, &mut |_, _, _| {})?;
-        for file in found.files.iter() {
+        for file in found.files.iter().filter(|file| witness.is_gone(file.id.number)) {
             testimony.files.insert(file.id.number, file.clone());
         }
         Ok(testimony)
@@ -74,14 +90,83 @@ impl Testimony {
     }
 }
 
+/// What one thread heard.
+#[derive(Default)]
+struct Heard {
+    parents: BTreeMap<InodeNumber, u32>,
+    /// Entries lead to inodes that are gone.
+    is_told: bool,
+}
+
+/// Who is asked for inodes that are gone.
+struct Witness<'w> {
+    subject: &'w Subject,
+    chunks: &'w Chunks,
+    lost: &'w BTreeSet<InodeNumber>,
+    /// Blocks that say nothing, or said it already.
+    told: Blocks,
+}
+
+impl Witness<'_> {
+    fn is_gone(&self, number: InodeNumber) -> bool {
+        self.lost.contains(&number) || !self.chunks.in_use(&self.subject.geometry, number)
+    }
+
+    /// Hears what an inode in use says.
+    fn hear(&self, heard: &mut Heard, found: &Found<'_>) -> Result<(), RepairError> {
+        let mut is_silent = true;
+        for name in own_names(self.subject, found)? {
+            if let Some(generation) = name.generation.filter(|_| self.is_gone(name.parent)) {
+                heard.parents.insert(name.parent, generation);
+                is_silent = false;
+            }
+        }
+        let Some(sound) = Sound::read(self.subject, found.number, found.bytes) else {
+            return Ok(());
+        };
+        if sound.core.file_type() == Some(FileType::Directory) {
+            let (entries, _) = contents::entries(self.subject, &sound, found.bytes)?;
+            let is_told = entries.iter().any(|entry| self.is_gone(entry.inode));
+            heard.is_told |= is_told;
+            is_silent &= !is_told;
+        }
+        if is_silent && !self.is_gone(found.number) {
+            sound.claims(self.subject, &mut |ag, claim| {
+                self.told.add(self.subject.geometry.fs_block(ag, claim.start), claim.len);
+            });
+        }
+        Ok(())
+    }
+
+    /// Leaves out what is free, and chunks of inodes of which none is gone.
+    fn leave_out(&mut self, faults: &Faults) {
+        let geometry = &self.subject.geometry;
+        for ag in (0..geometry.ag_count).map(AgNumber) {
+            if !faults.groups.contains(&ag) {
+                for free in pieces::free(&self.subject.disk, ag).unwrap_or_default() {
+                    self.told.add(geometry.fs_block(ag, free.start), free.len);
+                }
+            }
+            for (start, record) in &self.chunks.groups[ag.0 as usize] {
+                let first = geometry.inode_number(ag, *start);
+                let end = InodeNumber(first.0 + u64::from(INODES));
+                if self.lost.range(first..end).next().is_none() {
+                    for (start, len) in crate::chunks::blocks(geometry, record) {
+                        self.told.add(geometry.fs_block(ag, start), len);
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// The names that an inode says itself.
-fn own_names(subject: &Subject, number: InodeNumber) -> Result<Vec<Name>, RepairError> {
-    let geometry = &subject.geometry;
-    let bytes = subject.read_inode(number)?;
-    if !crate::chunks::is_inode(&bytes, number, geometry.meta_uuid) {
+fn own_names(subject: &Subject, found: &Found<'_>) -> Result<Vec<Name>, RepairError> {
+    let (geometry, number, bytes) = (&subject.geometry, found.number, found.bytes);
+    if !crate::chunks::is_inode(bytes, number, geometry.meta_uuid) {
         return Ok(Vec::new());
     }
-    let Ok(core) = InodeCore::decode(&bytes, geometry) else { return Ok(Vec::new()) };
+    let Ok(core) = InodeCore::decode(bytes, geometry) else { return Ok(Vec::new()) };
     if core.forkoff == 0 {
         return Ok(Vec::new());
     }
@@ -95,7 +180,7 @@ fn own_names(subject: &Subject, number: InodeNumber) -> Result<Vec<Name>, Repair
     for extent in &map.extents {
         for index in 0..u64::from(extent.len) {
             let block = subject.blocks(FsBlock(extent.start.0 + index), 1)?;
-            let is_leaf = bytes::be16(&block, 8) == ATTRIBUTE_LEAF;
+            let is_leaf = contents::is_attribute_leaf(subject, number, &block);
             if is_leaf && verify_attr_leaf(&block, geometry).is_ok() {
                 names.extend(pieces::names_in_leaf(geometry, &block));
             }
@@ -103,9 +188,6 @@ fn own_names(subject: &Subject, number: InodeNumber) -> Result<Vec<Name>, Repair
     }
     Ok(names)
 }
-
-/// The magic number of a leaf of attributes.
-const ATTRIBUTE_LEAF: u16 = 0x3bee;
 
 /// Makes room for inodes where there is no chunk any more.
 pub(crate) fn add_chunks(subject: &Subject, chunks: &mut Chunks, missing: &[InodeNumber]) {
@@ -131,7 +213,7 @@ pub(crate) fn add_chunks(subject: &Subject, chunks: &mut Chunks, missing: &[Inod
 pub(crate) fn remade(
     subject: &Subject,
     testimony: &Testimony,
-    owners: &mut Owners,
+    maps: &Maps,
     number: InodeNumber,
 ) -> Result<Option<Inode>, RepairError> {
     let root = subject.geometry.root_inode;
@@ -157,8 +239,6 @@ pub(crate) fn remade(
     if let Some(file) = file {
         describe(&mut inode, file, kind);
     }
-    let wanted = BTreeSet::from([number]);
-    let (maps, _) = owners.maps(subject, &wanted);
     let mapped = maps.get(&(number, false)).map_or(&[][..], |map| &map[..]);
     match (kind, file) {
         (FileType::Directory, _) => {

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use undercroft_block::stack::Overlay;
 use undercroft_block::{BlockDevice, Reserved, Sector, flush, write_all_at};
 use undercroft_xfs::format::Superblock;
-use undercroft_xfs::recovery::{BlockImage, images_size, install};
-use undercroft_xfs::units::InodeNumber;
+use undercroft_xfs::recovery::{BlockImage, install};
+use undercroft_xfs::units::{AgNumber, InodeNumber};
 
-use crate::action::Action;
+use crate::action::{Action, Place};
 use crate::chunks::Chunks;
+use crate::commit::Piece;
 use crate::error::RepairError;
 use crate::faults::Faults;
 use crate::inode::contents::Refill;
@@ -19,21 +20,28 @@ use crate::owners::Owners;
 use crate::scratch::Scratch;
 use crate::structure::Structure;
 use crate::subject::Subject;
+use crate::threads;
 use crate::writer::Writer;
 use crate::{commit, group, journal, positions, superblock, undo};
 
 /// Rounds of a repair: each begins with the faults that the one before left.
-const MOST_ROUNDS: usize = 8;
+const MOST_ROUNDS: u32 = 8;
+
+/// Rounds that do not count, as there were more faults than a round is told of.
+const MOST_ROUNDS_OF_MANY: u32 = 64;
 
 /// What a repair will do. Nothing was changed yet.
 pub struct Plan {
     /// What a check found at first, one line each.
     pub faults: Vec<String>,
+    /// How many faults that were; of many not all are in words.
+    pub fault_count: u64,
     /// What is done about it, in the order of its doing.
     pub actions: Vec<Action>,
     scratch: Scratch,
     superblock: Superblock,
-    images: Vec<BlockImage>,
+    /// The blocks that change.
+    pieces: Vec<Piece>,
     /// The cycle that the journal begins with, if it begins anew.
     new_cycle: Option<u32>,
 }
@@ -47,43 +55,47 @@ impl Plan {
     /// what would be left is still not sound.
     pub fn find(device: Arc<dyn BlockDevice>) -> Result<Self, RepairError> {
         let mut actions = Vec::new();
-        let scratch = Scratch::new(device);
+        let scratch = Scratch::new(device)?;
         let superblock = superblock::mend(&scratch, &mut actions)?;
         let (scratch, new_cycle) = journal::settle(scratch, &superblock, &mut actions)?;
         let mut subject = Subject::new(scratch, superblock, actions)?;
         subject.new_cycle = new_cycle;
         let mut owners = Owners::default();
         let mut faults = Faults::find(&subject.scratch)?;
-        let texts = faults.findings.iter().map(ToString::to_string).collect();
-        let (mut rounds, mut refills) = (0, Vec::new());
+        let texts = std::mem::take(&mut faults.texts);
+        let (mut rounds, mut all_rounds, mut refills) = (0, 0, Vec::new());
+        let fault_count = faults.count;
         while !(faults.is_empty() && refills.is_empty()) {
             if rounds == MOST_ROUNDS {
-                let first = faults.findings.first().map_or_else(String::new, ToString::to_string);
-                return Err(RepairError::NotSound { count: faults.findings.len(), first });
+                let first = faults.texts.into_iter().next().unwrap_or_default();
+                return Err(RepairError::NotSound { count: faults.count, first });
             }
+            let before = faults.is_cut_off();
             if faults.has_structure() {
                 refills.append(&mut structures(&mut subject, &faults, &mut owners)?);
             } else {
                 names(&mut subject, std::mem::take(&mut refills))?;
             }
             faults = Faults::find(&subject.scratch)?;
-            rounds += 1;
+            // Of more faults than one round is told of, each round mends some.
+            all_rounds += 1;
+            rounds += u32::from(!before || all_rounds > MOST_ROUNDS_OF_MANY);
         }
-        let images = commit::images(&subject.scratch, &subject.geometry)?;
+        let pieces = commit::pieces(&subject.scratch, &subject.geometry)?;
         let Subject { scratch, superblock, actions, new_cycle, .. } = subject;
-        Ok(Self { faults: texts, actions, scratch, superblock, images, new_cycle })
+        Ok(Self { faults: texts, fault_count, actions, scratch, superblock, pieces, new_cycle })
     }
 
     /// Whether the volume is sound as it is.
     #[must_use]
     pub fn is_sound(&self) -> bool {
-        self.images.is_empty()
+        self.pieces.is_empty()
     }
 
     /// Blocks that are to change.
     #[must_use]
     pub fn blocks(&self) -> usize {
-        self.images.len()
+        self.pieces.len()
     }
 
     /// The volume as the repair leaves it, to look at.
@@ -95,7 +107,7 @@ impl Plan {
     /// Whether the changes fit the journal of the volume, so that a cut leaves all of them or none.
     #[must_use]
     pub fn fits_journal(&self) -> bool {
-        self.new_cycle.is_none() && commit::fits(&self.superblock, &self.images)
+        self.new_cycle.is_none() && commit::fits(&self.superblock, &self.pieces)
     }
 
     /// Changes the device: all that is to change, or nothing, wherever it is cut. What sectors held before is
@@ -106,34 +118,40 @@ impl Plan {
     /// The changes do not fit the journal, and there is no undo file; one of its name exists; the device is open
     /// for change, or failed.
     pub fn commit(&self, undo: Option<&Path>) -> Result<(), RepairError> {
-        if self.images.is_empty() {
+        if self.pieces.is_empty() {
             return Ok(());
         }
         let fits = self.fits_journal();
         let below = self.scratch.below();
         let Some(undo) = undo else {
             if !fits {
-                let bytes = images_size(&self.superblock, &self.images);
+                let bytes = commit::size(&self.superblock, &self.pieces);
                 return Err(RepairError::NeedsUndo { bytes });
             }
-            return Ok(install(below, &self.superblock, &self.images)?);
+            return Ok(install(below, &self.superblock, &self.images()?)?);
         };
+        let images = if fits { self.images()? } else { Vec::new() };
         let ranges = if fits {
             // What a trial in memory writes is what will be written.
-            let trial = Arc::new(Overlay::new(Arc::clone(below)));
+            let trial = Arc::new(Overlay::new(Arc::clone(self.scratch.legible())));
             let device: Arc<dyn BlockDevice> = Arc::clone(&trial) as Arc<dyn BlockDevice>;
-            install(&device, &self.superblock, &self.images)?;
+            install(&device, &self.superblock, &images)?;
             trial.changed()
         } else {
             commit::ranges(&self.scratch.differences(&(0..0))?)
         };
-        undo::keep(below, &ranges, undo)?;
+        undo::keep(self.scratch.legible(), &ranges, undo)?;
         if fits {
-            install(below, &self.superblock, &self.images)?;
+            install(below, &self.superblock, &images)?;
         } else {
             self.write_to(below)?;
         }
         undo::finish(undo)
+    }
+
+    fn images(&self) -> Result<Vec<BlockImage>, RepairError> {
+        let image = |piece| commit::image(&self.scratch, &self.superblock.geometry(), piece);
+        self.pieces.iter().map(image).collect()
     }
 
     /// Makes a copy of the device the repaired volume: writes what differs, in no order that a cut would
@@ -172,10 +190,19 @@ fn structures(
     structure.contest(subject, faults, owners, &mut chunks)?;
     let mut groups = faults.groups.clone();
     groups.append(&mut structure.groups);
+    structure.make_room(subject, &chunks)?;
     let refills = Writer::new(subject, &chunks, &mut groups).write(&mut structure)?;
+    let missing = groups.iter().copied().filter(|ag| !structure.claims.has(*ag)).collect();
+    structure.collect(subject, &chunks, &missing)?;
+    let groups: Vec<AgNumber> = groups.into_iter().collect();
+    groups.iter().for_each(|ag| owners.remember(subject, *ag));
+    threads::each(
+        groups.len(),
+        || (),
+        |(), index| group::rebuild(subject, &chunks, groups[index], &structure.claims),
+    )?;
     for ag in groups {
-        let files = structure.claims.groups[ag.0 as usize].clone();
-        group::rebuild(subject, &chunks, ag, &files)?;
+        subject.note(Place::Group(ag), "the headers and trees of the group are made anew");
     }
     superblock::settle(&subject.scratch, &subject.superblock, faults, &mut subject.actions)?;
     subject.reload()?;

@@ -8,8 +8,9 @@ use undercroft_xfs::units::{AgNumber, FsBlock, InodeNumber, Lsn};
 use crate::action::Place;
 use crate::chunks::Chunks;
 use crate::error::RepairError;
-use crate::inode::Inode;
+use crate::inode::sound::Sound;
 use crate::journal::next_cycle;
+use crate::pass;
 use crate::subject::Subject;
 
 /// Where an inode has its position.
@@ -22,6 +23,16 @@ const MOST: usize = 1024;
 enum Piece {
     Inode(InodeNumber),
     Block(Sector, usize, BufferKind),
+}
+
+impl Piece {
+    /// In the order of the device, more or less.
+    const fn order(&self) -> (bool, u64) {
+        match self {
+            Self::Inode(number) => (false, number.0),
+            Self::Block(sector, ..) => (true, sector.0),
+        }
+    }
 }
 
 /// Takes positions away that cannot be, or, where most cannot be, makes the journal begin behind them.
@@ -37,13 +48,21 @@ pub(crate) fn settle(subject: &mut Subject, chunks: &Chunks) -> Result<(), Repai
     for ag in (0..subject.geometry.ag_count).map(AgNumber) {
         headers(subject, ag, &mut found)?;
     }
-    for number in all_numbers(subject, chunks) {
-        let inode = subject.read_inode(number)?;
-        found(Piece::Inode(number), Lsn(bytes::be64(&inode, LSN)));
-        if let Some(inode) = Inode::sound(subject, number, &inode) {
-            blocks(subject, &inode, &mut found)?;
+    let parts = pass::over(subject, chunks, Vec::new, |pieces, inode| {
+        let mut found = |piece: Piece, lsn: Lsn| {
+            if lsn > end && !lsn.is_null() {
+                pieces.push((piece, lsn));
+            }
+        };
+        found(Piece::Inode(inode.number), Lsn(bytes::be64(inode.bytes, LSN)));
+        match Sound::read(subject, inode.number, inode.bytes) {
+            Some(sound) => blocks(subject, &sound, &mut found),
+            None => Ok(()),
         }
-    }
+    })?;
+    let mut parts: Vec<_> = parts.into_iter().flatten().collect();
+    parts.sort_unstable_by_key(|(piece, _)| piece.order());
+    parts.into_iter().for_each(|(piece, lsn)| found(piece, lsn));
     if pieces.len() > MOST {
         let cycle = next_cycle(latest.cycle());
         renew_journal(&subject.device(), &subject.superblock, cycle)?;
@@ -57,20 +76,6 @@ pub(crate) fn settle(subject: &mut Subject, chunks: &Chunks) -> Result<(), Repai
         take_away(subject, &piece)?;
     }
     Ok(())
-}
-
-/// All inodes that exist, free ones too.
-fn all_numbers(subject: &Subject, chunks: &Chunks) -> Vec<InodeNumber> {
-    let mut numbers = Vec::new();
-    for (ag, group) in (0..).map(AgNumber).zip(&chunks.groups) {
-        for (start, record) in group {
-            let first = subject.geometry.inode_number(ag, *start);
-            let existing = record.existing();
-            let indices = (0..64).filter(|index| existing >> index & 1 != 0);
-            numbers.extend(indices.map(|index| InodeNumber(first.0 + index)));
-        }
-    }
-    numbers
 }
 
 fn headers(
@@ -92,7 +97,7 @@ fn headers(
 /// The blocks of an inode that have headers.
 fn blocks(
     subject: &Subject,
-    inode: &Inode,
+    inode: &Sound,
     found: &mut dyn FnMut(Piece, Lsn),
 ) -> Result<(), RepairError> {
     let geometry = &subject.geometry;

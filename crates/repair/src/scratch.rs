@@ -7,6 +7,7 @@ use undercroft_block::stack::Overlay;
 use undercroft_block::{BlockDevice, Sector, read_exact_at, write_all_at};
 
 use crate::error::RepairError;
+use crate::legible::{Legible, Unreadable};
 
 /// Sectors that are compared at once.
 const STEP: u64 = 2048;
@@ -14,18 +15,37 @@ const STEP: u64 = 2048;
 /// A device with the changes of a repair, of which it sees none.
 pub(crate) struct Scratch {
     below: Arc<dyn BlockDevice>,
+    /// The same, with zeroes where it cannot be read.
+    legible: Arc<dyn BlockDevice>,
+    unreadable: Unreadable,
     overlay: Arc<Overlay>,
 }
 
 impl Scratch {
-    pub(crate) fn new(below: Arc<dyn BlockDevice>) -> Self {
-        let overlay = Arc::new(Overlay::new(Arc::clone(&below)));
-        Self { below, overlay }
+    pub(crate) fn new(below: Arc<dyn BlockDevice>) -> Result<Self, RepairError> {
+        let (legible, unreadable) = Legible::over(Arc::clone(&below))?;
+        let overlay = Arc::new(Overlay::new(Arc::clone(&legible)));
+        Ok(Self { below, legible, unreadable, overlay })
     }
 
     /// The same device, without any changes.
     pub(crate) fn renewed(&self) -> Self {
-        Self::new(Arc::clone(&self.below))
+        Self {
+            below: Arc::clone(&self.below),
+            legible: Arc::clone(&self.legible),
+            unreadable: Arc::clone(&self.unreadable),
+            overlay: Arc::new(Overlay::new(Arc::clone(&self.legible))),
+        }
+    }
+
+    /// The device as it is, with zeroes where it cannot be read.
+    pub(crate) fn legible(&self) -> &Arc<dyn BlockDevice> {
+        &self.legible
+    }
+
+    /// Sectors of a range that could not be read, as far as they were met.
+    pub(crate) fn unreadable(&self, range: Range<u64>) -> usize {
+        self.unreadable.lock().range(range).count()
     }
 
     /// The device as the repair leaves it.
@@ -40,8 +60,12 @@ impl Scratch {
 
     pub(crate) fn read(&self, sector: Sector, len: usize) -> Result<Vec<u8>, RepairError> {
         let mut bytes = vec![0; len];
-        read_exact_at(self.overlay.as_ref(), sector, &mut bytes)?;
+        self.read_into(sector, &mut bytes)?;
         Ok(bytes)
+    }
+
+    pub(crate) fn read_into(&self, sector: Sector, bytes: &mut [u8]) -> Result<(), RepairError> {
+        Ok(read_exact_at(self.overlay.as_ref(), sector, bytes)?)
     }
 
     pub(crate) fn write(&self, sector: Sector, bytes: &[u8]) -> Result<(), RepairError> {

@@ -7,14 +7,18 @@ use undercroft_xfs::units::{AgNumber, InodeNumber};
 
 use crate::action::Place;
 use crate::chunks::{Chunks, INODES};
-use crate::claims::{Claims, Taken};
+use crate::claims::{self, Claims, Taken};
 use crate::error::RepairError;
 use crate::faults::{Faults, Parts};
+use crate::free::Free;
 use crate::free_inode;
+use crate::blocks::Blocks;
 use crate::inode::map::Evidence;
+use crate::inode::sound::Sound;
 use crate::inode::{self, Inode, Known};
 use crate::lost::{self, Testimony};
 use crate::owners::Owners;
+use crate::pass::{self, Found};
 use crate::subject::Subject;
 
 /// Rounds in which claims are compared until no two are left on one block.
@@ -43,30 +47,30 @@ impl Structure {
         owners: &mut Owners,
         chunks: &mut Chunks,
     ) -> Result<(), RepairError> {
-        self.claims = Claims::new(subject.geometry.ag_count);
+        // The groups that will be made anew, as far as that is known now.
+        let mut wanted = faults.groups.clone();
+        wanted.extend(faults.inodes.keys().map(|number| subject.geometry.split_inode(*number).0));
+        let (volume, known) = (&*subject, &*owners);
+        let parts = pass::over(
+            volume,
+            chunks,
+            || Part::new(&wanted),
+            |part, found| {
+                if found.in_use {
+                    part.inode(volume, faults, known, found);
+                }
+                Ok(())
+            },
+        )?;
+        self.claims = Claims::on(&wanted);
         let mut damaged: BTreeMap<InodeNumber, Parts> = BTreeMap::new();
         let mut doubted = Vec::new();
-        for number in chunks.numbers(&subject.geometry) {
-            let parts = faults.inodes.get(&number).copied();
-            let bytes = subject.read_inode(number)?;
-            let sound = Inode::sound(subject, number, &bytes).filter(|_| parts.is_none());
-            match sound {
-                Some(inode) => {
-                    let claims = inode.claims(subject);
-                    let is_doubted = claims.iter().any(|(ag, record)| {
-                        faults.groups.contains(ag) && owners.doubts(subject, *ag, record)
-                    });
-                    if is_doubted {
-                        doubted.push(inode);
-                    } else {
-                        claims.into_iter().for_each(|(ag, record)| self.claims.add(ag, record));
-                    }
-                }
-                None => {
-                    damaged.insert(number, parts.unwrap_or(Parts::CORE));
-                }
-            }
+        for mut part in parts {
+            self.claims.append(part.claims);
+            damaged.append(&mut part.damaged);
+            doubted.append(&mut part.doubted);
         }
+        doubted.sort_unstable_by_key(|sound| sound.number);
         self.doubt(subject, owners, doubted, &mut damaged);
         let lost = self.lost(subject, faults, chunks, &damaged)?;
         damaged.retain(|number, _| !lost.contains(number));
@@ -114,7 +118,7 @@ impl Structure {
         let root = subject.geometry.root_inode;
         let is_unknown = faults.inode_trees.iter().any(|ag| chunks.unreadable.contains(ag));
         if !lost.is_empty() || is_unknown || !chunks.in_use(&subject.geometry, root) {
-            self.testimony = Testimony::gather(subject, chunks)?;
+            self.testimony = Testimony::gather(subject, chunks, faults, &lost)?;
             let missing = self.testimony.missing(subject, chunks);
             // Where the tree of inodes is sound, others are free.
             let missing: Vec<_> = missing
@@ -137,6 +141,43 @@ impl Structure {
         Ok(lost)
     }
 
+    /// Keeps the claims on more groups.
+    pub(crate) fn collect(
+        &mut self,
+        subject: &Subject,
+        chunks: &Chunks,
+        groups: &BTreeSet<AgNumber>,
+    ) -> Result<(), RepairError> {
+        if !groups.is_empty() {
+            self.claims.append(Claims::collect(subject, chunks, groups, &self.inodes)?);
+        }
+        Ok(())
+    }
+
+    /// Keeps the claims on all groups if new maps need blocks that are not free in those kept so far.
+    pub(crate) fn make_room(
+        &mut self,
+        subject: &Subject,
+        chunks: &Chunks,
+    ) -> Result<(), RepairError> {
+        let geometry = &subject.geometry;
+        let needed: usize = self.inodes.values().map(|inode| inode.tree_blocks(geometry)).sum();
+        if needed == 0 {
+            return Ok(());
+        }
+        let free = |ag| {
+            let mut all = claims::fixed(subject, chunks, ag);
+            all.extend(self.claims.of(ag));
+            Free::of(geometry.ag_length(ag), &all).blocks()
+        };
+        if self.claims.groups().map(free).sum::<u64>() < 2 * needed as u64 {
+            let all = (0..geometry.ag_count).map(AgNumber);
+            let missing = all.filter(|ag| !self.claims.has(*ag)).collect();
+            self.collect(subject, chunks, &missing)?;
+        }
+        Ok(())
+    }
+
     /// Makes lost inodes again, as far as something is known of them.
     fn remake(
         &mut self,
@@ -145,8 +186,9 @@ impl Structure {
         chunks: &mut Chunks,
         lost: &BTreeSet<InodeNumber>,
     ) -> Result<(), RepairError> {
+        let (maps, _) = owners.maps(subject, lost);
         for number in lost {
-            match lost::remade(subject, &self.testimony, owners, *number)? {
+            match lost::remade(subject, &self.testimony, &maps, *number)? {
                 Some(mut inode) => {
                     self.claim(subject, &inode);
                     inode.refill.paths = self.testimony.paths(*number);
@@ -164,11 +206,20 @@ impl Structure {
         &mut self,
         subject: &Subject,
         owners: &mut Owners,
-        doubted: Vec<Inode>,
+        doubted: Vec<Sound>,
         damaged: &mut BTreeMap<InodeNumber, Parts>,
     ) {
+        if doubted.is_empty() {
+            return;
+        }
         let wanted: BTreeSet<InodeNumber> = doubted.iter().map(|inode| inode.number).collect();
         let (maps, _) = owners.maps(subject, &wanted);
+        let claimed = Blocks::new(&subject.geometry);
+        for ag in self.claims.groups() {
+            for claim in self.claims.of(ag) {
+                claimed.add(subject.geometry.fs_block(ag, claim.start), claim.len);
+            }
+        }
         for inode in doubted {
             let number = inode.number;
             let own: Vec<_> = inode.data.extents.iter().chain(&inode.attr.extents).collect();
@@ -185,13 +236,15 @@ impl Structure {
             let is_refuted = is_empty
                 || others.any(|extent| {
                     let (ag, start) = subject.geometry.split_block(extent.start);
-                    let end = start.0 + extent.len;
-                    let claims = &self.claims.groups[ag.0 as usize];
-                    owners.has_free(subject, ag, start, extent.len)
-                        || claims.iter().any(|it| it.start.0 < end && it.start.0 + it.len > start.0)
+                    owners.remember(subject, ag);
+                    owners.has_free(ag, start, extent.len)
+                        || claimed.has(subject.geometry.fs_block(ag, start), extent.len)
                 });
             if is_refuted {
-                self.claim(subject, &inode);
+                inode.claims(subject, &mut |ag, record| {
+                    claimed.add(subject.geometry.fs_block(ag, record.start), record.len);
+                    self.claims.add(ag, &record);
+                });
             } else {
                 damaged.insert(number, Parts::CORE | Parts::DOUBTED);
             }
@@ -199,9 +252,7 @@ impl Structure {
     }
 
     fn claim(&mut self, subject: &Subject, inode: &Inode) {
-        for (ag, record) in inode.claims(subject) {
-            self.claims.add(ag, record);
-        }
+        inode.claims(subject, &mut |ag, record| self.claims.add(ag, &record));
     }
 
     /// Puts inodes right. Those of which nothing is left are free from now on.
@@ -253,6 +304,18 @@ impl Structure {
         free_inode::write_free(subject, number)
     }
 
+    /// Keeps the claims on all groups in which inodes that change have blocks.
+    fn meet(&mut self, subject: &Subject, chunks: &Chunks) -> Result<(), RepairError> {
+        let mut groups = BTreeSet::new();
+        for inode in self.inodes.values() {
+            inode.claims(subject, &mut |ag, _| {
+                groups.insert(ag);
+            });
+        }
+        groups.retain(|ag| !self.claims.has(*ag));
+        self.collect(subject, chunks, &groups)
+    }
+
     /// Until no two claims on one block are left.
     pub(crate) fn contest(
         &mut self,
@@ -263,6 +326,7 @@ impl Structure {
     ) -> Result<(), RepairError> {
         let mut all = Taken::new();
         for _ in 0..MOST_CONTESTS {
+            self.meet(subject, chunks)?;
             let taken = self.claims.contested(subject, chunks, owners, &mut self.shared)?;
             if taken.is_empty() {
                 return Ok(());
@@ -277,6 +341,38 @@ impl Structure {
             self.mend(subject, owners, chunks, &damaged, &all)?;
         }
         Err(RepairError::NotSupported("claims on blocks contradict each other without end".into()))
+    }
+}
+
+/// What one thread found.
+struct Part {
+    claims: Claims,
+    damaged: BTreeMap<InodeNumber, Parts>,
+    doubted: Vec<Sound>,
+}
+
+impl Part {
+    fn new(wanted: &BTreeSet<AgNumber>) -> Self {
+        Self { claims: Claims::on(wanted), damaged: BTreeMap::new(), doubted: Vec::new() }
+    }
+
+    /// An inode in use: what it claims, or that it is damaged or doubted.
+    fn inode(&mut self, subject: &Subject, faults: &Faults, owners: &Owners, found: &Found<'_>) {
+        let parts = faults.inodes.get(&found.number).copied();
+        let sound = Sound::read(subject, found.number, found.bytes).filter(|_| parts.is_none());
+        let Some(sound) = sound else {
+            self.damaged.insert(found.number, parts.unwrap_or(Parts::CORE));
+            return;
+        };
+        let mut is_doubted = false;
+        sound.claims(subject, &mut |ag, record| {
+            is_doubted |= faults.groups.contains(&ag) && owners.doubts(ag, &record);
+        });
+        if is_doubted {
+            self.doubted.push(sound);
+        } else {
+            sound.claims(subject, &mut |ag, record| self.claims.add(ag, &record));
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use crate::error::RepairError;
 use crate::free::Free;
 use crate::inode::Inode;
 use crate::inode::contents::Refill;
+use crate::inode::sound::Sound;
 use crate::structure::Structure;
 use crate::subject::Subject;
 use crate::tree::{map_blocks, write_map};
@@ -62,7 +63,12 @@ impl<'s> Writer<'s> {
     fn inode(&mut self, structure: &mut Structure, inode: &mut Inode) -> Result<(), RepairError> {
         let number = inode.number;
         let old = self.subject.read_inode(number)?;
-        let before = Inode::sound(self.subject, number, &old).map(|it| it.claims(self.subject));
+        let mut before = None;
+        if let Some(sound) = Sound::read(self.subject, number, &old) {
+            let mut claims = Vec::new();
+            sound.claims(self.subject, &mut |ag, record| claims.push((ag, record)));
+            before = Some(claims);
+        }
         for is_attr in [false, true] {
             self.map(structure, inode, is_attr)?;
         }
@@ -83,7 +89,8 @@ impl<'s> Writer<'s> {
             }
             self.subject.write_inode(number, &mut new)?;
         }
-        let claims = inode.claims(self.subject);
+        let mut claims = Vec::new();
+        inode.claims(self.subject, &mut |ag, record| claims.push((ag, record)));
         if before.as_ref() != Some(&claims) {
             let both = claims.iter().chain(before.iter().flatten());
             self.groups.extend(both.map(|(ag, _)| *ag));
@@ -126,7 +133,7 @@ impl<'s> Writer<'s> {
                 let (ag, start) = geometry.split_block(*block);
                 let owner = RmapOwner::inode(inode.number);
                 let offset = FileBlock(0);
-                structure.claims.add(ag, RmapRecord { start, len: 1, owner, offset, flags });
+                structure.claims.add(ag, &RmapRecord { start, len: 1, owner, offset, flags });
             }
             let fork = &mut inode.bytes[range];
             let scratch = &self.subject.scratch;
@@ -171,11 +178,12 @@ fn take(
     }
     let groups = writer.subject.geometry.ag_count;
     let order = (near.0..groups).chain(0..near.0).map(AgNumber);
+    let order = order.filter(|ag| structure.claims.has(*ag));
     for ag in order {
         let (subject, chunks) = (&*writer.subject, writer.chunks);
         let free = writer.free.entry(ag).or_insert_with(|| {
             let mut all = claims::fixed(subject, chunks, ag);
-            all.extend_from_slice(&structure.claims.groups[ag.0 as usize]);
+            all.extend(structure.claims.of(ag));
             Free::of(subject.geometry.ag_length(ag), &all)
         });
         if let Some(blocks) = free.take(count as u32) {

@@ -43,6 +43,7 @@ mod trees;
 mod volume;
 
 mod inodes;
+mod repair;
 mod salvage;
 
 pub use archive::with_checksums;
@@ -61,7 +62,7 @@ pub struct Target {
 }
 
 /// All targets; the one with the most state comes last.
-pub const TARGETS: [Target; 26] = [
+pub const TARGETS: [Target; 27] = [
     Target { name: "superblock", run: superblock::run },
     Target { name: "group_header", run: groups::run },
     Target { name: "tree_block", run: trees::run },
@@ -87,6 +88,7 @@ pub const TARGETS: [Target; 26] = [
     Target { name: "nbd_answers", run: nbd::answers },
     Target { name: "removed_files", run: removed::run },
     Target { name: "salvage", run: salvage::run },
+    Target { name: "repair", run: repair::run },
     Target { name: "open_and_walk", run: volume::run },
 ];
 

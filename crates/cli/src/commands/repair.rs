@@ -282,6 +282,9 @@ fn tell(
         return Ok(outcome);
     }
     list(out, "faults", &plan.faults, args.verbose)?;
+    if plan.fault_count > plan.faults.len() as u64 {
+        writeln!(out, "  of {} faults these are the first", plan.fault_count)?;
+    }
     let actions: Vec<String> = plan.actions.iter().map(line).collect();
     list(out, if written { "done" } else { "to be done" }, &actions, args.verbose)?;
     let losses = plan.actions.iter().filter(|action| action.loss.is_some()).count();

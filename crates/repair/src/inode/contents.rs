@@ -5,13 +5,14 @@ use undercroft_recover::pieces::{self, Entry};
 use undercroft_xfs::format::da_block::BlockIdentity;
 use undercroft_xfs::format::dir_layout::DirLayout;
 use undercroft_xfs::format::{
-    AttrFlags, AttrLeafLayout, BufferKind, Extent, Geometry, Header, Namespace, SYMLINK_MAX,
+    AttrFlags, AttrLeafLayout, BufferKind, Extent, ForkFormat, Geometry, Header, Namespace, SYMLINK_MAX,
     attr_remote_blocks, attr_remote_part, attr_remote_payload, bytes, dir_shortform, symlink_part,
     symlink_payload, verify_attr_name, verify_attr_remote, verify_symlink, write_symlink,
 };
 use undercroft_xfs::ops::mend::RawAttribute;
 use undercroft_xfs::units::{FsBlock, InodeNumber, Lsn};
 
+use super::sound::Sound;
 use crate::error::RepairError;
 use crate::subject::Subject;
 
@@ -27,6 +28,22 @@ pub(crate) struct Refill {
     pub(crate) attributes: Option<Vec<RawAttribute>>,
     /// Paths of an inode that was made again, as names from the root down.
     pub(crate) paths: Vec<Vec<Vec<u8>>>,
+}
+
+/// The entries of a sound directory, and where its ".." leads.
+pub(crate) fn entries(
+    subject: &Subject,
+    sound: &Sound,
+    inode: &[u8],
+) -> Result<(Vec<Entry>, Option<InodeNumber>), RepairError> {
+    let geometry = &subject.geometry;
+    if sound.core.data_format == ForkFormat::Local {
+        let fork = &inode[sound.core.data_fork(geometry)];
+        let size = usize::try_from(sound.core.size).unwrap_or(usize::MAX).min(fork.len());
+        let told = pieces::directory_in_inode(geometry, &fork[..size]);
+        return Ok(told.map_or((Vec::new(), None), |told| (told.entries, told.parent)));
+    }
+    entries_in_blocks(subject, sound.number, &sound.data.extents)
 }
 
 /// The entries of a directory in blocks, and its parent.
@@ -114,15 +131,20 @@ pub(crate) fn attributes_in_blocks(
         for index in 0..extent.len {
             let block = FsBlock(extent.start.0 + u64::from(index));
             let Ok(bytes_) = subject.blocks(block, 1) else { continue };
-            let is_leaf = bytes::be16(&bytes_, 8) == 0x3bee;
-            let is_own = bytes::be64(&bytes_, 48) == number.0
-                && bytes_[32..48] == *subject.geometry.meta_uuid.as_bytes();
-            if is_leaf && is_own {
+            if is_attribute_leaf(subject, number, &bytes_) {
                 leaf(subject, extents, number, &bytes_, &mut attributes);
             }
         }
     }
     attributes
+}
+
+/// Whether a block says that it is a leaf of attributes of an inode.
+pub(crate) fn is_attribute_leaf(subject: &Subject, number: InodeNumber, block: &[u8]) -> bool {
+    const MAGIC: u16 = 0x3bee;
+    bytes::be16(block, 8) == MAGIC
+        && bytes::be64(block, 48) == number.0
+        && block[32..48] == *subject.geometry.meta_uuid.as_bytes()
 }
 
 fn leaf(

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use undercroft_recover::pieces;
+use undercroft_recover::pieces::{self, Map};
 use undercroft_xfs::format::{Extent, ForkFormat};
 use undercroft_xfs::units::{AgNumber, FileBlock, FsBlock, InodeNumber};
 
@@ -47,20 +47,17 @@ pub(crate) fn read(
         return ForkMap::default();
     }
     let told = pieces::map(&subject.disk, number, (format, count), fork);
-    if !is_doubted
-        && let Some(map) = &told
-        && map.missing.is_empty()
-        && map.extents.len() as u64 == count
-        && in_range(&map.extents)
-        && !(format == ForkFormat::Btree && count == 0)
-    {
-        return ForkMap {
-            extents: map.extents.clone(),
-            tree: map.tree.clone(),
-            ..ForkMap::default()
-        };
-    }
+    let is_whole = |map: &Map| {
+        !is_doubted
+            && map.missing.is_empty()
+            && map.extents.len() as u64 == count
+            && in_range(&map.extents)
+            && !(format == ForkFormat::Btree && count == 0)
+    };
     let own = match told {
+        Some(map) if is_whole(&map) => {
+            return ForkMap { extents: map.extents, tree: map.tree, ..ForkMap::default() };
+        }
         Some(map) => {
             let is_partial = !map.missing.is_empty();
             let extents: Vec<_> =

@@ -3,20 +3,21 @@
 pub(crate) mod contents;
 pub(crate) mod core;
 pub(crate) mod map;
+pub(crate) mod sound;
 
 use std::ops::Range;
 
 use undercroft_recover::pieces;
 use undercroft_xfs::format::dir_layout::DirLayout;
 use undercroft_xfs::format::{
-    AttrShortform, FileType, ForkFormat, InodeCore, RmapFlags, RmapOwner, RmapRecord, SYMLINK_MAX,
-    dir_shortform, inode_crc_matches,
+    AttrShortform, FileType, ForkFormat, Geometry, InodeCore, RmapRecord, SYMLINK_MAX, dir_shortform,
 };
-use undercroft_xfs::units::{AgNumber, FileBlock, InodeNumber};
+use undercroft_xfs::units::{AgNumber, InodeNumber};
 
 use crate::error::RepairError;
 use crate::faults::Parts;
 use crate::subject::Subject;
+use crate::tree::map_blocks;
 use contents::Refill;
 use map::{Evidence, ForkMap};
 
@@ -45,19 +46,6 @@ pub(crate) struct Known<'e> {
 }
 
 impl Inode {
-    /// An inode without faults of its own; `None` if it has some after all.
-    pub(crate) fn sound(subject: &Subject, number: InodeNumber, bytes: &[u8]) -> Option<Self> {
-        let geometry = &subject.geometry;
-        if !inode_crc_matches(bytes) {
-            return None;
-        }
-        let core = InodeCore::decode(bytes, geometry).ok()?;
-        core.verify(number, geometry).ok()?;
-        core.file_type()?;
-        let inode = Self::with_maps(subject, number, core, bytes, Known::default());
-        (!inode.data.is_new && !inode.attr.is_new).then_some(inode)
-    }
-
     fn with_maps(
         subject: &Subject,
         number: InodeNumber,
@@ -122,26 +110,15 @@ impl Inode {
     }
 
     /// The blocks that it claims, by group.
-    pub(crate) fn claims(&self, subject: &Subject) -> Vec<(AgNumber, RmapRecord)> {
-        let geometry = &subject.geometry;
-        let owner = RmapOwner::inode(self.number);
-        let mut claims = Vec::new();
-        for (map, fork) in [(&self.data, RmapFlags::empty()), (&self.attr, RmapFlags::ATTR_FORK)] {
-            for extent in &map.extents {
-                let (ag, start) = geometry.split_block(extent.start);
-                let state =
-                    if extent.unwritten { RmapFlags::UNWRITTEN } else { RmapFlags::empty() };
-                let (len, offset) = (extent.len, extent.offset);
-                claims.push((ag, RmapRecord { start, len, owner, offset, flags: fork | state }));
-            }
-            for block in &map.tree {
-                let (ag, start) = geometry.split_block(*block);
-                let flags = fork | RmapFlags::BMBT_BLOCK;
-                let offset = FileBlock(0);
-                claims.push((ag, RmapRecord { start, len: 1, owner, offset, flags }));
-            }
-        }
-        claims
+    pub(crate) fn claims(&self, subject: &Subject, to: &mut dyn FnMut(AgNumber, RmapRecord)) {
+        sound::claims(subject, self.number, [&self.data, &self.attr], to);
+    }
+
+    /// Blocks that the trees of its maps need at most, as far as they are new.
+    pub(crate) fn tree_blocks(&self, geometry: &Geometry) -> usize {
+        let forks = [self.core.data_fork(geometry), self.core.attr_fork(geometry)];
+        let maps = [&self.data, &self.attr].into_iter().zip(forks).filter(|(map, _)| map.is_new);
+        maps.map(|(map, fork)| map_blocks(geometry, map.extents.len(), fork.len())).sum()
     }
 
     fn settle_size(&mut self, subject: &Subject, kind: FileType) {

@@ -12,7 +12,6 @@ use crate::format::{
 };
 use crate::inode::ForkKind;
 use crate::units::{FileBlock, InodeNumber};
-use std::sync::atomic::Ordering;
 use undercroft_block::Buffer;
 
 const STRUCTURE: &str = "attributes";
@@ -39,7 +38,7 @@ pub(super) fn check(scan: &Scan<'_>, subject: &Subject<'_>, fork: &Fork) {
         _ => attributes.blocks(),
     }
     if attributes.complete {
-        subject.slot.set_flag(Slot::POINTERS_KNOWN);
+        subject.slot().set_flag(Slot::POINTERS_KNOWN);
     } else {
         scan.checker.set_incomplete();
     }
@@ -195,6 +194,6 @@ impl Attributes<'_, '_> {
         }
         let (parent, generation) = (InodeNumber(be64(value, 0)), be32(value, 8));
         let sum = link_sum(parent, generation, name);
-        self.subject.slot.pointers.fetch_add(sum, Ordering::Relaxed);
+        self.subject.chunk.add_pointer(self.subject.index, sum);
     }
 }

@@ -2,13 +2,15 @@
 //! reverse mappings are the ones found.
 
 use super::Location;
+use super::claim_list::ClaimList;
 use super::checker::Checker;
 use super::group::{FREE, Group};
-use super::inode_table::{InodeTable, Slot};
+use super::inode_table::{InodeTable, Slot, mix};
 use crate::format::{RefcountDomain, RefcountRecord, RmapFlags, RmapOwner, RmapRecord};
 use crate::units::{AgBlock, AgNumber};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::iter;
 
 /// Differences reported per group and kind.
 const REPORTED_MAX: usize = 16;
@@ -19,22 +21,87 @@ pub(super) fn check(
     table: &InodeTable,
     ag: AgNumber,
     group: &Group,
-    files: &[&[RmapRecord]],
+    files: &[&ClaimList],
 ) {
+    let all = || iter::once(&group.claims).chain(files.iter().copied()).flatten();
     let total = group.claims.len() + files.iter().map(|part| part.len()).sum::<usize>();
-    let mut claims = Vec::with_capacity(total);
-    claims.extend_from_slice(&group.claims);
-    files.iter().for_each(|part| claims.extend_from_slice(part));
-    claims.sort_unstable_by_key(|claim| (claim.start, claim.owner, claim.offset));
-    let shared = Sweep::new(checker, table, ag, group).run(&claims);
-    if group.shared_known && checker.is_complete() {
-        compare_shared(checker, ag, &group.shared, &shared);
+    let length = checker.geometry().ag_length(ag);
+    // What most groups are is seen without a list of all claims in the order of blocks.
+    let is_plain = group.shared.is_empty() && Blocks::are_cheap(length, total);
+    if !(is_plain && Blocks::new(length).are_covered_once(all())) {
+        let mut claims: Vec<_> = all().collect();
+        claims.sort_unstable_by_key(|claim| (claim.start, claim.owner, claim.offset));
+        let shared = Sweep::new(checker, table, ag, group).run(&claims);
+        if group.shared_known && checker.is_complete() {
+            compare_shared(checker, ag, &group.shared, &shared);
+        }
     }
     if checker.geometry().features.rmapbt() && group.rmaps_known {
-        claims.retain(|claim| claim.owner != FREE);
-        let known = group.space_known && checker.is_complete();
-        compare_rmaps(checker, ag, group.rmaps.clone(), claims, known);
+        let used = || all().filter(|claim| claim.owner != FREE);
+        if sum(&mut used()) != sum(&mut group.rmaps.iter()) {
+            let known = group.space_known && checker.is_complete();
+            compare_rmaps(checker, ag, group.rmaps.iter().collect(), used().collect(), known);
+        }
     }
+}
+
+/// Blocks of a group that are claimed, a bit for each.
+struct Blocks {
+    words: Vec<u64>,
+    length: u32,
+}
+
+impl Blocks {
+    /// Whether a bit for each block takes less than so many claims in a list.
+    const fn are_cheap(length: u32, claims: usize) -> bool {
+        (length / 8) as usize <= claims.saturating_mul(size_of::<RmapRecord>())
+    }
+
+    fn new(length: u32) -> Self {
+        Self { words: vec![0; length.div_ceil(64) as usize], length }
+    }
+
+    /// Whether claims are on every block of the group once.
+    fn are_covered_once(mut self, mut claims: impl Iterator<Item = RmapRecord>) -> bool {
+        let mut left = self.length;
+        let are_new = claims.all(|claim| {
+            left = left.saturating_sub(claim.len);
+            self.claim(claim.start.0, claim.len)
+        });
+        are_new && left == 0
+    }
+
+    /// Claims blocks of the group; whether all of them are there, and none was claimed.
+    fn claim(&mut self, start: u32, len: u32) -> bool {
+        let Some(end) = start.checked_add(len).filter(|end| *end <= self.length) else {
+            return false;
+        };
+        let mut at = start;
+        while at < end {
+            let (word, bit) = ((at / 64) as usize, at % 64);
+            let count = (64 - bit).min(end - at);
+            let mask = (u64::MAX >> (64 - count)) << bit;
+            if self.words[word] & mask != 0 {
+                return false;
+            }
+            self.words[word] |= mask;
+            at += count;
+        }
+        true
+    }
+}
+
+/// A number that is the same for the same mappings, however they are cut: what ends where another one
+/// goes on cancels out.
+fn sum(records: &mut dyn Iterator<Item = RmapRecord>) -> u64 {
+    records.fold(0, |sum, record| {
+        let (owner, flags, diagonal, start) = merge_key(&record);
+        let of = |block: u64| {
+            mix(mix(mix(owner.0 ^ flags.bits()) ^ diagonal) ^ block)
+        };
+        let end = u64::from(start.0) + u64::from(record.len);
+        sum.wrapping_add(of(start.0.into())).wrapping_sub(of(end))
+    })
 }
 
 /// Whether the blocks of a claim may have further owners.
@@ -319,9 +386,24 @@ mod tests {
             mapping(17, 3, 7),
             mapping(14, 6, 104),
         ];
+        assert_eq!(sum(&mut cut.iter().copied()), sum(&mut whole.iter().copied()));
         assert_eq!(canonical(cut), canonical(whole.clone()));
         let other = vec![mapping(10, 10, 0), mapping(10, 10, 101), group];
+        assert_ne!(sum(&mut other.iter().copied()), sum(&mut whole.iter().copied()));
         assert_ne!(canonical(other), canonical(whole));
+    }
+
+    #[test]
+    fn blocks_are_covered_once_or_not() {
+        let covered = |runs: &[(u32, u32)]| {
+            let claims = runs.iter().map(|(start, len)| mapping(*start, *len, 0));
+            Blocks::new(200).are_covered_once(claims)
+        };
+        assert!(covered(&[(0, 63), (190, 10), (63, 127)]));
+        assert!(!covered(&[(0, 63), (190, 10), (63, 126)]), "a gap");
+        assert!(!covered(&[(0, 63), (190, 10), (63, 128)]), "an overlap");
+        assert!(!covered(&[(0, 64), (190, 11), (64, 126)]), "behind the end");
+        assert!(!covered(&[(0, 100), (50, 100), (100, 100)]), "both");
     }
 
     #[test]

@@ -15,7 +15,6 @@ use crate::format::dir_shortform::{self, ShortForm};
 use crate::format::{BufferKind, EntryType, Extent, ForkFormat, dir_block};
 use crate::inode::ForkKind;
 use crate::units::{FileBlock, InodeNumber};
-use std::sync::atomic::Ordering;
 
 /// Checks a directory and records its entries in the table of inodes.
 pub(super) fn check(scan: &Scan<'_>, subject: &Subject<'_>, fork: &Fork) {
@@ -167,7 +166,7 @@ impl Directory<'_, '_> {
         if std::mem::replace(&mut self.seen[0], true) {
             self.error("two entries \".\"");
         }
-        self.subject.slot.add_link();
+        self.subject.slot().add_link();
     }
 
     fn dot_dot(&mut self, target: InodeNumber) {
@@ -175,7 +174,7 @@ impl Directory<'_, '_> {
             self.error("two entries \"..\"");
             return;
         }
-        self.subject.slot.dot_dot.store(target.0, Ordering::Relaxed);
+        self.scan.table.set_dot_dot(self.subject.position, target);
         match self.scan.table.get(self.scan.checker.geometry(), target) {
             Some(slot) => slot.add_link(),
             None => self.error_of_names(format!(
@@ -202,14 +201,14 @@ impl Directory<'_, '_> {
             self.error_of_names(format!("entry {} leads to a metadata file", text()));
             return;
         }
-        let Some(slot) = self.scan.table.get(geometry, entry.inode) else {
+        let (own, core) = (self.subject.number, self.subject.core);
+        let from = (self.subject.position, entry.ftype);
+        let sum = || link_sum(own, core.generation, name);
+        if !self.scan.table.add_entry(geometry, entry.inode, from, sum) {
             let inode = entry.inode;
             let what = format!("entry {} leads to inode {inode}, which does not exist", text());
             self.error_of_names(what);
-            return;
-        };
-        let (own, core) = (self.subject.number, self.subject.core);
-        slot.add_entry(own, entry.ftype, link_sum(own, core.generation, name));
+        }
     }
 
     /// No name is there twice.

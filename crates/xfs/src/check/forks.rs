@@ -1,5 +1,6 @@
 //! The mapping of one fork: extents in the inode or in a tree, and the blocks they claim.
 
+use super::claim_list::ClaimList;
 use super::Location;
 use super::checker::{Block, Checker, Defect};
 use super::tree::{Home, TreeWalk};
@@ -34,16 +35,16 @@ pub(super) struct Fork {
 
 /// Claims of blocks by file forks, by group.
 #[derive(Debug)]
-pub(super) struct Claims(pub(super) Vec<Vec<RmapRecord>>);
+pub(super) struct Claims(pub(super) Vec<ClaimList>);
 
 impl Claims {
     pub(super) fn new(groups: u32) -> Self {
-        Self((0..groups).map(|_| Vec::new()).collect())
+        Self((0..groups).map(|_| ClaimList::default()).collect())
     }
 
     fn add(&mut self, ag: AgNumber, record: RmapRecord) {
         if let Some(group) = self.0.get_mut(ag.0 as usize) {
-            group.push(record);
+            group.push(&record);
         }
     }
 }

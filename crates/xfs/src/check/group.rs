@@ -1,5 +1,6 @@
 //! The facts in the metadata of one allocation group.
 
+use super::claim_list::ClaimList;
 use crate::format::{Agf, Agi, InodeChunkRecord, RefcountRecord, RmapFlags, RmapOwner, RmapRecord};
 use crate::units::{AgBlock, FileBlock};
 
@@ -16,11 +17,11 @@ pub(super) struct Group {
     /// Inode chunks, ascending and disjoint.
     pub(super) chunks: Vec<InodeChunkRecord>,
     /// Records of the reverse mapping tree.
-    pub(super) rmaps: Vec<RmapRecord>,
+    pub(super) rmaps: ClaimList,
     /// Records of the reference count tree, shared blocks only.
     pub(super) shared: Vec<RefcountRecord>,
     /// The owners of blocks as far as the group knows; free extents are owned by [`FREE`].
-    pub(super) claims: Vec<RmapRecord>,
+    pub(super) claims: ClaimList,
     /// Whether the claims of the group are complete.
     pub(super) space_known: bool,
     /// Whether `rmaps` is complete.
@@ -33,7 +34,7 @@ impl Group {
     /// Adds blocks of a structure to the map.
     pub(super) fn claim(&mut self, start: AgBlock, len: u32, owner: RmapOwner) {
         let (offset, flags) = (FileBlock(0), RmapFlags::empty());
-        self.claims.push(RmapRecord { start, len, owner, offset, flags });
+        self.claims.push(&RmapRecord { start, len, owner, offset, flags });
     }
 
     /// Adds single blocks of a structure to the map.

@@ -199,7 +199,7 @@ fn space_trees(checker: &Checker, ag: AgNumber, agf: &Agf, group: &mut Group) {
         } else {
             (group.rmaps_known, group.space_known) = (false, false);
         }
-        group.rmaps = tree.records;
+        tree.records.iter().for_each(|record| group.rmaps.push(record));
     }
     if all {
         checker.expect("AGF", location, "btreeblks", agf.tree_blocks as usize, tree_blocks);

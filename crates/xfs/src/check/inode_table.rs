@@ -8,31 +8,28 @@ use super::group::Group;
 use crate::format::{EntryType, FileType, InodeChunkRecord};
 use crate::geometry::{Geometry, INODES_PER_CHUNK};
 use crate::units::{AgNumber, InodeNumber};
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 const INODES: usize = INODES_PER_CHUNK as usize;
 
+/// Independent parts, so that threads seldom meet.
+const SHARDS: usize = 16;
+
 /// One inode.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
-    /// Type, as [`Kind`].
-    kind: AtomicU8,
+    /// Links found (entries, "." and the ".." of children), less those that the core counts.
+    balance: AtomicU32,
+    /// The place in the table of the last directory found with an entry for this inode, and 1.
+    parent: AtomicU32,
     /// Types that entries give it, one bit per [`EntryType`].
     pub(super) entry_types: AtomicU16,
-    /// Links as the core counts them.
-    pub(super) nlink: AtomicU32,
-    /// Links found: entries, "." and the ".." of children.
-    pub(super) links: AtomicU32,
+    /// Type, as [`Kind`].
+    kind: AtomicU8,
     /// [`REFLINK`](Self::REFLINK) and the other flags.
     pub(super) flags: AtomicU8,
-    /// Sum over the directory entries that lead here.
-    pub(super) entries: AtomicU64,
-    /// Sum over the parent pointers.
-    pub(super) pointers: AtomicU64,
-    /// Last directory found with an entry for this inode.
-    pub(super) parent: AtomicU64,
-    /// Directories: what ".." says.
-    pub(super) dot_dot: AtomicU64,
 }
 
 /// The kind of an inode.
@@ -63,6 +60,8 @@ impl Slot {
     pub(super) const METADATA: u8 = 2;
     /// Its parent pointers could be read.
     pub(super) const POINTERS_KNOWN: u8 = 4;
+    /// Its core counts no links.
+    pub(super) const UNLINKED: u8 = 8;
 
     pub(super) fn kind(&self) -> Kind {
         match self.kind.load(Ordering::Relaxed) {
@@ -94,17 +93,43 @@ impl Slot {
     }
 
     pub(super) fn add_link(&self) {
-        self.links.fetch_add(1, Ordering::Relaxed);
+        self.balance.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Records an entry of type `entry_type` in `directory`.
-    pub(super) fn add_entry(&self, directory: InodeNumber, entry_type: EntryType, sum: u64) {
+    /// Records the links that the core counts.
+    pub(super) fn set_counted(&self, links: u32) {
+        self.balance.fetch_sub(links, Ordering::Relaxed);
+        if links == 0 {
+            self.set_flag(Self::UNLINKED);
+        }
+    }
+
+    /// The links found, less those that the core counts; wraps around.
+    pub(super) fn balance(&self) -> u32 {
+        self.balance.load(Ordering::Relaxed)
+    }
+
+    /// Whether any entry leads here.
+    pub(super) fn has_entries(&self) -> bool {
+        self.entry_types.load(Ordering::Relaxed) != 0
+    }
+
+    /// Records an entry of type `entry_type` in the directory at a place of the table.
+    pub(super) fn add_entry(&self, directory: Position, entry_type: EntryType) {
         self.add_link();
-        self.entries.fetch_add(sum, Ordering::Relaxed);
         self.parent.store(directory.0, Ordering::Relaxed);
         self.entry_types.fetch_or(1 << entry_type as u8, Ordering::Relaxed);
     }
+
+    /// Where the last directory is that was found with an entry for this inode.
+    pub(super) fn parent(&self) -> Option<Position> {
+        Some(Position(self.parent.load(Ordering::Relaxed))).filter(|place| place.0 != 0)
+    }
 }
+
+/// A place in the table, and 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Position(u32);
 
 /// A chunk and its inodes.
 #[derive(Debug)]
@@ -112,6 +137,9 @@ pub(super) struct Chunk {
     pub(super) ag: AgNumber,
     pub(super) record: InodeChunkRecord,
     slots: Box<[Slot; INODES]>,
+    /// Where there are parent pointers: sums over the directory entries that lead to inodes, less those
+    /// over their pointers.
+    sums: Option<Box<[AtomicU64; INODES]>>,
 }
 
 impl Chunk {
@@ -125,6 +153,22 @@ impl Chunk {
 
     pub(super) fn slot(&self, index: u32) -> &Slot {
         &self.slots[index as usize % INODES]
+    }
+
+    fn sum(&self, index: u32) -> Option<&AtomicU64> {
+        self.sums.as_ref().map(|sums| &sums[index as usize % INODES])
+    }
+
+    /// Adds to the sum of an inode what one of its parent pointers is.
+    pub(super) fn add_pointer(&self, index: u32, sum: u64) {
+        if let Some(sums) = self.sum(index) {
+            sums.fetch_sub(sum, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the parent pointers of an inode are those of the entries that lead to it.
+    pub(super) fn pointers_agree(&self, index: u32) -> bool {
+        self.sum(index).is_none_or(|sum| sum.load(Ordering::Relaxed) == 0)
     }
 
     pub(super) fn is_free(&self, index: u32) -> bool {
@@ -144,10 +188,12 @@ pub(super) struct InodeTable {
     pub(super) chunks: Vec<Chunk>,
     /// First chunk of every group, and the end.
     groups: Vec<usize>,
+    /// What ".." says, of directories.
+    dot_dots: [Mutex<FxHashMap<Position, u64>>; SHARDS],
 }
 
 impl InodeTable {
-    pub(super) fn new(groups: &[Group]) -> Self {
+    pub(super) fn new(groups: &[Group], has_pointers: bool) -> Self {
         let total = groups.iter().map(|group| group.chunks.len()).sum();
         let (mut chunks, mut starts) = (Vec::with_capacity(total), vec![0]);
         for (ag, group) in (0_u32..).zip(groups) {
@@ -155,14 +201,20 @@ impl InodeTable {
                 ag: AgNumber(ag),
                 record: *record,
                 slots: Box::new(std::array::from_fn(|_| Slot::default())),
+                sums: has_pointers.then(|| Box::new(std::array::from_fn(|_| AtomicU64::new(0)))),
             }));
             starts.push(chunks.len());
         }
-        Self { chunks, groups: starts }
+        Self { chunks, groups: starts, dot_dots: std::array::from_fn(|_| Mutex::default()) }
     }
 
     /// The inode of this number, if there is a place for it on the device.
     pub(super) fn get(&self, geometry: &Geometry, inode: InodeNumber) -> Option<&Slot> {
+        self.find(geometry, inode).map(|(chunk, index)| self.chunks[chunk].slot(index))
+    }
+
+    /// The chunk of an inode and its index there, if there is a place for it on the device.
+    fn find(&self, geometry: &Geometry, inode: InodeNumber) -> Option<(usize, u32)> {
         let (ag, agino) = geometry.split_inode(inode);
         let first = *self.groups.get(ag.0 as usize)?;
         let end = *self.groups.get(ag.0 as usize + 1)?;
@@ -170,12 +222,73 @@ impl InodeTable {
         let at = group.partition_point(|chunk| chunk.record.start <= agino).checked_sub(1)?;
         let (chunk, index) = (&group[at], agino.0 - group[at].record.start.0);
         (index < INODES_PER_CHUNK && chunk.record.existing() >> index & 1 != 0)
-            .then(|| chunk.slot(index))
+            .then_some((first + at, index))
+    }
+
+    /// The place of inode `index` of a chunk.
+    pub(super) fn position(chunk: usize, index: u32) -> Position {
+        // There is no memory for more inodes than that.
+        let place = (chunk * INODES + index as usize).saturating_add(1);
+        Position(u32::try_from(place).unwrap_or(0))
+    }
+
+    /// Where an inode is.
+    pub(super) fn position_of(&self, geometry: &Geometry, inode: InodeNumber) -> Option<Position> {
+        self.find(geometry, inode).map(|(chunk, index)| Self::position(chunk, index))
+    }
+
+    fn place(position: Position) -> Option<(usize, u32)> {
+        let place = position.0.checked_sub(1)? as usize;
+        Some((place / INODES, (place % INODES) as u32))
+    }
+
+    /// The inode at a place.
+    pub(super) fn at(&self, position: Position) -> Option<&Slot> {
+        let (chunk, index) = Self::place(position)?;
+        self.chunks.get(chunk).map(|chunk| chunk.slot(index))
+    }
+
+    /// The number of the inode at a place.
+    pub(super) fn number(&self, geometry: &Geometry, position: Position) -> Option<InodeNumber> {
+        let (chunk, index) = Self::place(position)?;
+        self.chunks.get(chunk).map(|chunk| chunk.number(geometry, index))
+    }
+
+    /// Records an entry for an inode; whether there is a place for it on the device.
+    pub(super) fn add_entry(
+        &self,
+        geometry: &Geometry,
+        inode: InodeNumber,
+        (directory, entry_type): (Position, EntryType),
+        sum: impl FnOnce() -> u64,
+    ) -> bool {
+        let Some((chunk, index)) = self.find(geometry, inode) else { return false };
+        let chunk = &self.chunks[chunk];
+        chunk.slot(index).add_entry(directory, entry_type);
+        if let Some(sums) = chunk.sum(index) {
+            sums.fetch_add(sum(), Ordering::Relaxed);
+        }
+        true
+    }
+
+    fn shard(&self, directory: Position) -> &Mutex<FxHashMap<Position, u64>> {
+        &self.dot_dots[directory.0 as usize / INODES % SHARDS]
+    }
+
+    /// Records what the ".." of a directory says.
+    pub(super) fn set_dot_dot(&self, directory: Position, target: InodeNumber) {
+        self.shard(directory).lock().insert(directory, target.0);
+    }
+
+    /// What the ".." of a directory says; 0 if it has none.
+    pub(super) fn dot_dot(&self, directory: Position) -> u64 {
+        self.shard(directory).lock().get(&directory).copied().unwrap_or(0)
     }
 }
 
 /// What one directory entry, or the parent pointer that mirrors it, adds to a sum.
-pub(super) fn link_sum(parent: InodeNumber, generation: u32, name: &[u8]) -> u64 {
+#[must_use]
+pub fn link_sum(parent: InodeNumber, generation: u32, name: &[u8]) -> u64 {
     mix(parent.0 ^ u64::from(generation).rotate_left(32) ^ name_sum(name))
 }
 
@@ -190,7 +303,7 @@ pub(super) fn name_sum(name: &[u8]) -> u64 {
 }
 
 /// The finaliser of SplitMix64.
-fn mix(value: u64) -> u64 {
+pub(super) fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -214,11 +327,14 @@ mod tests {
             free: 0,
         };
         let group = |chunks| Group { chunks, ..Group::default() };
-        let table = InodeTable::new(&[
-            group(vec![record(128, 0), record(256, 0xff00)]),
-            group(Vec::new()),
-            group(vec![record(64, 0)]),
-        ]);
+        let table = InodeTable::new(
+            &[
+                group(vec![record(128, 0), record(256, 0xff00)]),
+                group(Vec::new()),
+                group(vec![record(64, 0)]),
+            ],
+            true,
+        );
         let found = |ag, inode| {
             table.get(&geometry, geometry.inode_number(AgNumber(ag), AgInode(inode))).is_some()
         };

@@ -2,7 +2,7 @@
 
 use super::checker::Checker;
 use super::forks::{self, Claims, Fork};
-use super::inode_table::{Chunk, Kind, Slot};
+use super::inode_table::{Chunk, InodeTable, Kind, Position, Slot};
 use super::inode_trees::runs;
 use super::subject::{Scan, Subject};
 use super::{Finding, Location, attributes, directory_entries, quota, symlink};
@@ -14,8 +14,8 @@ use crate::inode::ForkKind;
 use crate::units::{AgInode, InodeNumber};
 
 /// Checks all inodes of chunk `index` of the table.
-pub(super) fn check_chunk(scan: &Scan<'_>, claims: &mut Claims, index: usize) {
-    let (checker, chunk) = (scan.checker, &scan.table.chunks[index]);
+pub(super) fn check_chunk(scan: &Scan<'_>, claims: &mut Claims, place: usize) {
+    let (checker, chunk) = (scan.checker, &scan.table.chunks[place]);
     let geometry = checker.geometry();
     let size = geometry.inode_size();
     for (first, len) in runs(chunk.record.existing()) {
@@ -33,12 +33,18 @@ pub(super) fn check_chunk(scan: &Scan<'_>, claims: &mut Claims, index: usize) {
             }
         };
         for (index, inode) in (first..).zip(bytes.chunks_exact(size)) {
-            check(scan, claims, chunk, index, inode);
+            check(scan, claims, (chunk, InodeTable::position(place, index)), index, inode);
         }
     }
 }
 
-fn check(scan: &Scan<'_>, claims: &mut Claims, chunk: &Chunk, index: u32, bytes: &[u8]) {
+fn check(
+    scan: &Scan<'_>,
+    claims: &mut Claims,
+    (chunk, position): (&Chunk, Position),
+    index: u32,
+    bytes: &[u8],
+) {
     let (checker, slot) = (scan.checker, chunk.slot(index));
     let geometry = checker.geometry();
     let (number, free) = (chunk.number(geometry, index), chunk.is_free(index));
@@ -76,14 +82,14 @@ fn check(scan: &Scan<'_>, claims: &mut Claims, chunk: &Chunk, index: u32, bytes:
         return;
     };
     slot.set_kind(Kind::File(file_type));
-    slot.nlink.store(core.nlink, std::sync::atomic::Ordering::Relaxed);
+    slot.set_counted(core.nlink);
     if core.flags2.contains(InodeFlags2::REFLINK) {
         slot.set_flag(Slot::REFLINK);
     }
     if core.flags2.contains(InodeFlags2::METADATA) {
         slot.set_flag(Slot::METADATA);
     }
-    let subject = Subject { number, core: &core, bytes, slot };
+    let subject = Subject { number, core: &core, bytes, chunk, index, position };
     times(checker, &subject);
     old_links(checker, &subject);
     flags(checker, &subject, file_type);
@@ -214,7 +220,7 @@ fn content(
     // A fork at an offset that cannot be holds nothing that can be read.
     match attr.filter(|_| sound || core.forkoff != 0) {
         Some(fork) => attributes::check(scan, subject, &fork),
-        None => subject.slot.set_flag(Slot::POINTERS_KNOWN),
+        None => subject.slot().set_flag(Slot::POINTERS_KNOWN),
     }
 }
 

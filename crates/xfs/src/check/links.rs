@@ -1,10 +1,10 @@
 //! Directories against inodes: link counts, types, reachability, "..", parent pointers.
 
 use super::checker::Checker;
-use super::inode_table::{Chunk, InodeTable, Kind, Slot};
+use super::inode_table::{Chunk, InodeTable, Kind, Position, Slot};
 use super::superblocks::rooted_inodes;
 use super::{Location, Report};
-use crate::format::{EntryType, FileType, NLINK_MAX, NLINK_PINNED};
+use crate::format::{EntryType, FileType, InodeCore, NLINK_MAX, NLINK_PINNED};
 use crate::units::InodeNumber;
 use rustc_hash::FxHashMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -42,55 +42,77 @@ pub(super) fn check(checker: &Checker, table: &InodeTable, report: &mut Report) 
             checker.error("superblock", Location::Volume, what);
         }
     }
-    let mut reach = Reach { checker, table, known: FxHashMap::default() };
+    let sides = Sides { checker, table };
+    let mut reach = Reach { sides: &sides, known: FxHashMap::default() };
     for root in &roots.directories {
-        reach.known.insert(root.0, true);
+        if let Some(place) = table.position_of(geometry, *root) {
+            reach.known.insert(place, true);
+        }
     }
-    for chunk in &table.chunks {
+    for (place, chunk) in table.chunks.iter().enumerate() {
         for (index, slot) in chunk.slots() {
             let number = chunk.number(geometry, index);
             if let Kind::File(kind) = slot.kind() {
                 report.inodes += 1;
                 report.directories += u64::from(kind == FileType::Directory);
-                inode(checker, table, &roots, number, slot, kind);
+                inode(&sides, &roots, (chunk, index), kind);
                 if kind == FileType::Directory {
-                    reach.check(number);
+                    reach.check(number, InodeTable::position(place, index), slot);
                 }
             } else {
-                not_a_file(checker, chunk, number, slot);
+                not_a_file(&sides, chunk, number, slot);
             }
         }
     }
 }
 
-/// A free inode that entries lead to.
-fn not_a_file(checker: &Checker, chunk: &Chunk, number: InodeNumber, slot: &Slot) {
-    let entries = slot.entries.load(Relaxed);
-    if slot.kind() == Kind::Free && (entries != 0 || slot.links.load(Relaxed) > 0) {
-        let parent = slot.parent.load(Relaxed);
-        let what = format!("is free in group {}, but directory {parent} leads to it", chunk.ag);
-        checker.error("names", Location::Inode(number), what);
+/// What directories and inodes say.
+struct Sides<'a> {
+    checker: &'a Checker,
+    table: &'a InodeTable,
+}
+
+impl Sides<'_> {
+    /// The directory with the last entry found for an inode; 0 if there is none.
+    fn parent(&self, slot: &Slot) -> u64 {
+        let number = slot.parent().and_then(|at| self.table.number(self.checker.geometry(), at));
+        number.map_or(0, |number| number.0)
+    }
+
+    /// The links that the core of an inode counts, read again.
+    fn counted(&self, number: InodeNumber) -> Option<u32> {
+        let geometry = self.checker.geometry();
+        let sectors = (geometry.inode_size() / 512).max(1) as u32;
+        let bytes = self.checker.read_bytes(&[(geometry.inode_sector(number), sectors)]).ok()?;
+        InodeCore::decode(&bytes, geometry).ok().map(|core| core.nlink)
     }
 }
 
-fn inode(
-    checker: &Checker,
-    table: &InodeTable,
-    roots: &Roots,
-    number: InodeNumber,
-    slot: &Slot,
-    kind: FileType,
-) {
+/// A free inode that entries lead to.
+fn not_a_file(sides: &Sides<'_>, chunk: &Chunk, number: InodeNumber, slot: &Slot) {
+    if slot.kind() == Kind::Free && (slot.has_entries() || slot.balance() > 0) {
+        let parent = sides.parent(slot);
+        let what = format!("is free in group {}, but directory {parent} leads to it", chunk.ag);
+        sides.checker.error("names", Location::Inode(number), what);
+    }
+}
+
+fn inode(sides: &Sides<'_>, roots: &Roots, (chunk, index): (&Chunk, u32), kind: FileType) {
+    let (checker, slot) = (sides.checker, chunk.slot(index));
+    let number = chunk.number(checker.geometry(), index);
     let location = Location::Inode(number);
     let is_file_root = roots.files.contains(&number);
     let is_root = is_file_root || roots.directories.contains(&number);
-    let links = slot.links.load(Relaxed) + u32::from(is_file_root);
-    let nlink = slot.nlink.load(Relaxed);
-    let unlinked = nlink == 0 && checker.dirty();
-    if nlink != counted(links) && checker.is_complete() && !unlinked {
-        checker.expect("inode", location, "nlink", nlink, counted(links));
+    let balance = slot.balance().wrapping_add(u32::from(is_file_root));
+    let unlinked = slot.has_flag(Slot::UNLINKED) && checker.dirty();
+    if balance != 0
+        && checker.is_complete()
+        && !unlinked
+        && let Some(nlink) = sides.counted(number)
+    {
+        checker.expect("inode", location, "nlink", nlink, counted(balance.wrapping_add(nlink)));
     }
-    if links == 0 && nlink == 0 && !unlinked {
+    if balance == 0 && slot.has_flag(Slot::UNLINKED) && !unlinked {
         checker.error("names", location, "is in use, but nothing leads to it");
     }
     let allowed = 1 << EntryType::Unknown as u8 | 1 << EntryType::from(kind) as u8;
@@ -100,24 +122,20 @@ fn inode(
     let stray = types & !(allowed | whiteout);
     let untyped = checker.geometry().features.ftype() && types & 1 != 0;
     if stray != 0 || untyped {
-        let parent = slot.parent.load(Relaxed);
+        let parent = sides.parent(slot);
         let what = format!("an entry (of directory {parent}?) does not say that it is a {kind:?}");
         checker.error("names", location, what);
     }
-    let parent = slot.parent.load(Relaxed);
-    let above = table.get(checker.geometry(), InodeNumber(parent)).filter(|_| parent != 0);
+    let above = slot.parent().and_then(|place| sides.table.at(place));
     if above.is_some_and(|above| above.has_flag(Slot::METADATA) != slot.has_flag(Slot::METADATA)) {
+        let parent = sides.parent(slot);
         let what = format!("the metadata flag differs from that of its directory {parent}");
         checker.error("names", location, what);
     }
-    if is_root && slot.entries.load(Relaxed) != 0 {
+    if is_root && slot.has_entries() {
         checker.error("names", location, "is a root, but a directory leads to it");
     }
-    let features = &checker.geometry().features;
-    if features.parent_pointers()
-        && slot.has_flag(Slot::POINTERS_KNOWN)
-        && checker.is_complete()
-        && slot.pointers.load(Relaxed) != slot.entries.load(Relaxed)
+    if slot.has_flag(Slot::POINTERS_KNOWN) && checker.is_complete() && !chunk.pointers_agree(index)
     {
         let what = "parent pointers are not those of the directory entries that lead here";
         checker.error("parent pointers", location, what);
@@ -131,30 +149,29 @@ const fn counted(links: u32) -> u32 {
 
 /// Which directories can be reached from a root.
 struct Reach<'a> {
-    checker: &'a Checker,
-    table: &'a InodeTable,
-    known: FxHashMap<u64, bool>,
+    sides: &'a Sides<'a>,
+    known: FxHashMap<Position, bool>,
 }
 
 impl Reach<'_> {
-    fn check(&mut self, directory: InodeNumber) {
-        let Some(slot) = self.table.get(self.checker.geometry(), directory) else { return };
-        let (parent, dot_dot) = (slot.parent.load(Relaxed), slot.dot_dot.load(Relaxed));
-        let root = parent == 0 && self.known.get(&directory.0) == Some(&true);
+    fn check(&mut self, directory: InodeNumber, place: Position, slot: &Slot) {
+        let checker = self.sides.checker;
+        let (parent, dot_dot) = (self.sides.parent(slot), self.sides.table.dot_dot(place));
+        let root = parent == 0 && self.known.get(&place) == Some(&true);
         let expected = if root { directory.0 } else { parent };
         let location = Location::Inode(directory);
-        if dot_dot != expected && expected != 0 && self.checker.is_complete() {
+        if dot_dot != expected && expected != 0 && checker.is_complete() {
             let what = format!("the entry \"..\" leads to {dot_dot}, the parent is {expected}");
-            self.checker.error("names", location, what);
+            checker.error("names", location, what);
         }
-        let unlinked = slot.nlink.load(Relaxed) == 0 && self.checker.dirty();
-        if !self.reaches_root(directory.0) && self.checker.is_complete() && !unlinked {
-            self.checker.error("names", location, "cannot be reached from the root directory");
+        let unlinked = slot.has_flag(Slot::UNLINKED) && checker.dirty();
+        if !self.reaches_root(place) && checker.is_complete() && !unlinked {
+            checker.error("names", location, "cannot be reached from the root directory");
         }
     }
 
     /// Follows parents until one is known; directories on the way become known too.
-    fn reaches_root(&mut self, from: u64) -> bool {
+    fn reaches_root(&mut self, from: Position) -> bool {
         let (mut path, mut at) = (Vec::new(), from);
         let reached = loop {
             if let Some(known) = self.known.get(&at) {
@@ -163,10 +180,9 @@ impl Reach<'_> {
             // Until it is decided; a circle ends here.
             self.known.insert(at, false);
             path.push(at);
-            let slot = self.table.get(self.checker.geometry(), InodeNumber(at));
-            match slot.map(|slot| slot.parent.load(Relaxed)) {
-                Some(parent) if parent != 0 => at = parent,
-                _ => break false,
+            match self.sides.table.at(at).and_then(Slot::parent) {
+                Some(parent) => at = parent,
+                None => break false,
             }
         };
         if reached {

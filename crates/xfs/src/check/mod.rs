@@ -13,6 +13,7 @@
 
 mod attributes;
 mod block_owners;
+mod claim_list;
 mod checker;
 mod counters;
 mod directory;
@@ -41,7 +42,9 @@ mod threads;
 mod tree;
 mod visited;
 
+pub use claim_list::{ClaimList, Iter as ClaimIter};
 pub use finding::{Finding, Location, Severity};
+pub use inode_table::link_sum;
 pub use options::CheckOptions;
 pub use report::Report;
 
@@ -106,7 +109,7 @@ pub fn check(
     let mut report = Report { log: state, ..Report::default() };
     let groups = check_groups(&checker);
     checker.findings.deliver(on_finding);
-    let table = InodeTable::new(&groups);
+    let table = InodeTable::new(&groups, checker.geometry().features.parent_pointers());
     let claims = check_inodes(&checker, &table);
     checker.findings.deliver(on_finding);
     check_space(&checker, &table, &groups, &claims);
@@ -179,7 +182,7 @@ fn check_space(checker: &Checker, table: &InodeTable, groups: &[Group], claims: 
         groups.len(),
         || (),
         |(), index| {
-            let files: Vec<&[_]> = claims.iter().map(|claims| claims.0[index].as_slice()).collect();
+            let files: Vec<_> = claims.iter().map(|claims| &claims.0[index]).collect();
             block_owners::check(checker, table, AgNumber(index as u32), &groups[index], &files);
         },
     );

@@ -2,7 +2,7 @@
 
 use super::checker::Checker;
 use super::finding::Location;
-use super::inode_table::{InodeTable, Slot};
+use super::inode_table::{Chunk, InodeTable, Position, Slot};
 use crate::format::InodeCore;
 use crate::inode::ForkKind;
 use crate::units::InodeNumber;
@@ -21,10 +21,18 @@ pub(super) struct Subject<'a> {
     pub(super) core: &'a InodeCore,
     /// All of its bytes.
     pub(super) bytes: &'a [u8],
-    pub(super) slot: &'a Slot,
+    pub(super) chunk: &'a Chunk,
+    /// Its index in the chunk.
+    pub(super) index: u32,
+    /// Its place in the table.
+    pub(super) position: Position,
 }
 
 impl Subject<'_> {
+    pub(super) fn slot(&self) -> &Slot {
+        self.chunk.slot(self.index)
+    }
+
     pub(super) fn location(&self) -> Location {
         Location::Inode(self.number)
     }

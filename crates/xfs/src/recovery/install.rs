@@ -112,11 +112,10 @@ impl BlockImage {
     }
 }
 
-/// Bytes of the journal that images take.
+/// Bytes of the journal that images of so many bytes each take.
 #[must_use]
-pub fn images_size(superblock: &Superblock, images: &[BlockImage]) -> usize {
-    let shape = shape(superblock);
-    shape.checkpoint_bytes(images.iter().map(|image| image.bytes.len() + 128).sum())
+pub fn images_size(superblock: &Superblock, images: impl Iterator<Item = usize>) -> usize {
+    shape(superblock).checkpoint_bytes(images.map(|bytes| bytes + 128).sum())
 }
 
 fn shape(superblock: &Superblock) -> LogShape {
@@ -141,7 +140,8 @@ pub fn install(
         .ok_or_else(|| unusable("its journal is on another device"))?;
     let ends = area.ends(&geometry)?;
     let shape = shape(superblock);
-    if images_size(superblock, images) + 2 * shape.slack_bytes() > shape.bytes() {
+    let bytes = images_size(superblock, images.iter().map(|image| image.bytes.len()));
+    if bytes + 2 * shape.slack_bytes() > shape.bytes() {
         return Err(unusable("its journal is too short for so many changes at once"));
     }
     let head = ends.next();
