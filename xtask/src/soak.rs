@@ -275,19 +275,28 @@ pub(crate) struct RepairArguments {
     /// Most blocks of metadata that are changed in each
     #[arg(long, default_value_t = 10)]
     faults: u64,
+    /// Number of repairs that are recorded and cut
+    #[arg(long, default_value_t = 50)]
+    cuts: u64,
+    /// Random points at which each of them is cut, beside those at every flush
+    #[arg(long, default_value_t = 1000)]
+    points: u64,
     /// Seed of the first; the others follow it
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
 
 /// Repairs volumes with metadata that is wrong and has right checksums: the newest `xfs_repair -n` finds
-/// nothing then, and no file is lost that xfs_repair keeps. Cuts repairs at each event as well. Needs root.
+/// nothing then, and no file is lost that xfs_repair keeps. Cuts recorded repairs, with writes dropped and torn.
+/// Looks at 10,000 sound volumes, of which nothing is to change. Needs root.
 pub(crate) fn repair(arguments: &RepairArguments) -> Result<()> {
     let mut cargo = workspace::cargo();
     cargo.args(["test", "--release", "--package", "undercroft-repair", "--test", "suite", "--"]);
     cargo.arg("--nocapture").env(undercroft_judges::rounds::SOAK_VARIABLE, "1");
     cargo.env("UNDERCROFT_ROUNDS", arguments.rounds.to_string());
     cargo.env("UNDERCROFT_FAULTS", arguments.faults.to_string());
+    cargo.env("UNDERCROFT_CUTS", arguments.cuts.to_string());
+    cargo.env("UNDERCROFT_POINTS", arguments.points.to_string());
     shell::run(cargo.env("UNDERCROFT_SEED", arguments.seed.to_string()))
 }
 

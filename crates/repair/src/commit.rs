@@ -87,6 +87,12 @@ fn kind(geometry: &Geometry, sector: Sector, bytes: &[u8]) -> Option<BufferKind>
     is_whole.then_some(kind)
 }
 
+/// Whether pieces have sectors that cannot be read: recovery reads a block before it changes it.
+pub(crate) fn is_unreadable(scratch: &Scratch, pieces: &[Piece]) -> bool {
+    let ends = |piece: &Piece| piece.sector.0..piece.sector.0 + (piece.len / 512) as u64;
+    pieces.iter().any(|piece| scratch.unreadable(ends(piece)) > 0)
+}
+
 /// Bytes of the journal that pieces take.
 pub(crate) fn size(superblock: &Superblock, pieces: &[Piece]) -> usize {
     images_size(superblock, pieces.iter().map(|piece| piece.len))

@@ -66,7 +66,7 @@ pub enum RepairError {
     /// The changes do not fit the journal, and nothing else would save a repair that is cut.
     #[error(
         "the repair changes {bytes} bytes and cannot be one transaction of the journal, which is too short or \
-         damaged itself: an undo file is needed, so that a repair that is cut can be taken back (--undo FILE)"
+         damaged itself, or there are sectors that cannot be read: an undo file is needed, so that a repair that is cut can be taken back (--undo FILE)"
     )]
     NeedsUndo {
         /// Bytes.

@@ -41,6 +41,8 @@ mod blocks;
 mod owners;
 mod tree;
 
+mod sizes;
+
 mod chunks;
 mod free;
 mod inode;
@@ -57,6 +59,7 @@ mod journal;
 
 mod group;
 mod lost;
+mod short;
 mod names;
 mod positions;
 

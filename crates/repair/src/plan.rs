@@ -22,7 +22,7 @@ use crate::structure::Structure;
 use crate::subject::Subject;
 use crate::threads;
 use crate::writer::Writer;
-use crate::{commit, group, journal, positions, superblock, undo};
+use crate::{commit, group, journal, positions, short, superblock, undo};
 
 /// Rounds of a repair: each begins with the faults that the one before left.
 const MOST_ROUNDS: u32 = 8;
@@ -56,10 +56,13 @@ impl Plan {
     pub fn find(device: Arc<dyn BlockDevice>) -> Result<Self, RepairError> {
         let mut actions = Vec::new();
         let scratch = Scratch::new(device)?;
-        let superblock = superblock::mend(&scratch, &mut actions)?;
+        let (superblock, needed) = superblock::mend(&scratch, &mut actions)?;
         let (scratch, new_cycle) = journal::settle(scratch, &superblock, &mut actions)?;
         let mut subject = Subject::new(scratch, superblock, actions)?;
         subject.new_cycle = new_cycle;
+        if let Some(needed) = needed {
+            short::settle(&mut subject, needed)?;
+        }
         let mut owners = Owners::default();
         let mut faults = Faults::find(&subject.scratch)?;
         let texts = std::mem::take(&mut faults.texts);
@@ -107,7 +110,9 @@ impl Plan {
     /// Whether the changes fit the journal of the volume, so that a cut leaves all of them or none.
     #[must_use]
     pub fn fits_journal(&self) -> bool {
-        self.new_cycle.is_none() && commit::fits(&self.superblock, &self.pieces)
+        self.new_cycle.is_none()
+            && !commit::is_unreadable(&self.scratch, &self.pieces)
+            && commit::fits(&self.superblock, &self.pieces)
     }
 
     /// Changes the device: all that is to change, or nothing, wherever it is cut. What sectors held before is

@@ -13,6 +13,7 @@ use undercroft_xfs::units::{AgNumber, InodeNumber, Lsn};
 use crate::action::{Action, Place};
 use crate::error::RepairError;
 use crate::faults::Faults;
+use crate::sizes::shorten;
 use crate::scratch::Scratch;
 
 /// Sectors have 32 KiB at most.
@@ -36,11 +37,12 @@ mod at {
     pub(super) const INCOMPAT: usize = 216;
 }
 
-/// Makes the first superblock one that a volume can be opened with; returns it.
+/// Makes the first superblock one that a volume can be opened with; returns it, and the bytes that the volume
+/// had if the device has less.
 pub(crate) fn mend(
     scratch: &Scratch,
     actions: &mut Vec<Action>,
-) -> Result<Superblock, RepairError> {
+) -> Result<(Superblock, Option<u64>), RepairError> {
     let capacity = scratch.below().capacity().0 * 512;
     let found = read(scratch, Sector(0), capacity)
         .ok()
@@ -49,18 +51,30 @@ pub(crate) fn mend(
     if let Some(superblock) = found
         && agrees(scratch, &superblock)
     {
-        return find_root(scratch, supported(superblock)?, actions);
+        return Ok((find_root(scratch, supported(superblock)?, actions)?, None));
     }
     let copy = best_copy(scratch, capacity)?;
     let geometry = copy.1.geometry();
-    if geometry.blocks << geometry.block_log > capacity {
-        let needed = geometry.blocks << geometry.block_log;
+    let needed = geometry.blocks << geometry.block_log;
+    let mut sector = scratch.read(Sector(copy.0), geometry.sector_size())?;
+    let is_short = needed > capacity;
+    let first = scratch.read(Sector(0), geometry.sector_size())?;
+    let is_own = |own: Superblock| sizes(&own.geometry()) == sizes(&geometry);
+    if is_short && Superblock::decode(&first).is_ok_and(is_own) {
+        sector = first;
+        Counters::default().encode(&mut sector);
+    } else {
+        complete(&mut sector, &geometry);
+    }
+    if is_short && !shorten(&mut sector, &geometry, capacity) {
         return Err(RepairError::Short { end: capacity, needed });
     }
-    let mut sector = scratch.read(Sector(copy.0), geometry.sector_size())?;
-    complete(&mut sector, &geometry);
     stamp(&mut sector, &geometry);
     scratch.write(Sector(0), &sector)?;
+    if is_short {
+        let superblock = supported(read(scratch, Sector(0), capacity)?)?;
+        return Ok((superblock, Some(needed)));
+    }
     actions.push(Action {
         place: Place::Volume,
         what: format!("the superblock is damaged: renewed from the copy at sector {}", copy.0),
@@ -70,7 +84,7 @@ pub(crate) fn mend(
     superblock.check_primary(capacity).map_err(|error| {
         RepairError::NotSupported(format!("no copy of the superblock can be used: {error}"))
     })?;
-    supported(superblock)
+    Ok((supported(superblock)?, None))
 }
 
 fn supported(superblock: Superblock) -> Result<Superblock, RepairError> {

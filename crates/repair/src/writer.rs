@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashSet;
 use undercroft_xfs::format::{
-    ForkFormat, InodeFlags2, RmapFlags, RmapOwner, RmapRecord, bytes, stamp_inode_crc,
+    ForkFormat, InodeFlags2, RmapFlags, RmapOwner, RmapRecord, bytes, inode_crc_matches,
+    stamp_inode_crc,
 };
 use undercroft_xfs::units::{AgNumber, FileBlock, FsBlock, InodeNumber};
 
@@ -85,7 +86,13 @@ impl<'s> Writer<'s> {
         stamp_inode_crc(&mut new);
         if new != old {
             if inode.notes.is_empty() {
-                inode.notes.push(("counters or checksum are wrong: set right".into(), None));
+                let what = if inode_crc_matches(&old) {
+                    "counters are wrong: set right"
+                } else {
+                    "its checksum is wrong, and every field can be right: all are kept, and one of them may be \
+                     doubtful"
+                };
+                inode.notes.push((what.into(), None));
             }
             self.subject.write_inode(number, &mut new)?;
         }

@@ -30,6 +30,8 @@ pub(super) enum Unit {
     PerSecond,
     /// Millions of bytes a second.
     MegabytesPerSecond,
+    /// Memory.
+    Mebibytes,
     /// Files that came back.
     Files,
 }
@@ -41,6 +43,7 @@ impl Unit {
             Self::CpuMicroseconds => "µs of CPU each",
             Self::PerSecond => "a second",
             Self::MegabytesPerSecond => "MB/s",
+            Self::Mebibytes => "MiB",
             Self::Files => "files",
         }
     }
@@ -53,7 +56,7 @@ impl Unit {
     /// How many times as good `ours` is as `other`; counts are told without.
     fn gain(self, ours: f64, other: f64) -> Option<f64> {
         match self {
-            Self::Seconds | Self::CpuMicroseconds => Some(other / ours),
+            Self::Seconds | Self::CpuMicroseconds | Self::Mebibytes => Some(other / ours),
             Self::PerSecond | Self::MegabytesPerSecond => Some(ours / other),
             Self::Files => None,
         }

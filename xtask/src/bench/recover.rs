@@ -166,7 +166,7 @@ pub(super) fn files(top: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// How many files are below another directory as they were.
-pub(super) fn right(sound: &Path, files: &[PathBuf], top: &Path) -> usize {
+fn right(sound: &Path, files: &[PathBuf], top: &Path) -> usize {
     let same = |path: &&PathBuf| {
         let is_file = fs::symlink_metadata(top.join(path)).is_ok_and(|meta| meta.is_file());
         is_file && fs::read(top.join(path)).ok() == fs::read(sound.join(path)).ok()
@@ -197,7 +197,7 @@ fn salvaged(image: &Path, work: &Path, sound: &Path, files: &[PathBuf]) -> Resul
 }
 
 /// The right files on the volume that `xfs_repair` mended, none if the kernel does not mount it.
-pub(super) fn repaired(
+fn repaired(
     image: &Path,
     newest: &Xfsprogs,
     sound: &Path,

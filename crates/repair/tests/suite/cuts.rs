@@ -23,7 +23,7 @@ use crate::files;
 
 const SIZE: u64 = 96 << 20;
 
-fn volume() -> Arc<dyn BlockDevice> {
+pub(crate) fn volume() -> Arc<dyn BlockDevice> {
     let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(SIZE));
     let plan = mkfs::plan(&MkfsOptions::new(SIZE, Uuid::from_u128(7))).unwrap();
     let volume = mkfs::begin(&device, plan, &NewInode::new(FileType::Directory, 0o755)).unwrap();

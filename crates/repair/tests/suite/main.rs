@@ -4,5 +4,10 @@
 mod cuts;
 mod damages;
 mod files;
+mod forms;
 mod mutants;
+mod places;
+mod short;
+mod sound;
+mod unreadable;
 mod wrecks;
