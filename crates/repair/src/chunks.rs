@@ -52,7 +52,35 @@ impl Chunks {
             };
             chunks.groups.push(records.into_iter().map(|record| (record.start, record)).collect());
         }
+        chunks.complete(&subject.geometry);
         Ok(chunks)
+    }
+
+    /// Adds a chunk of free inodes where there is none in a place, if that has inodes.
+    pub(crate) fn add(&mut self, geometry: &Geometry, number: InodeNumber) {
+        let (ag, agino) = geometry.split_inode(number);
+        if let Some(group) = self.groups.get_mut(ag.0 as usize) {
+            let start = AgInode(agino.0 & !(INODES - 1));
+            group.entry(start).or_insert(free_chunk(start));
+        }
+        self.complete(geometry);
+    }
+
+    /// Where a block has inodes for several chunks, all of them are there or none.
+    fn complete(&mut self, geometry: &Geometry) {
+        let per_block = 1 << geometry.inodes_per_block_log();
+        if per_block <= INODES {
+            return;
+        }
+        for group in &mut self.groups {
+            let blocks: BTreeSet<u32> =
+                group.keys().map(|start| start.0 & !(per_block - 1)).collect();
+            for first in blocks {
+                for start in (first..first + per_block).step_by(INODES as usize).map(AgInode) {
+                    group.entry(start).or_insert(free_chunk(start));
+                }
+            }
+        }
     }
 
     /// Whether a number is that of an inode in use.
@@ -90,6 +118,11 @@ impl Chunks {
         record.freecount = (record.free & record.existing()).count_ones() as u8;
         record.free != old
     }
+}
+
+fn free_chunk(start: AgInode) -> InodeChunkRecord {
+    let count = InodeChunkRecord::INODES;
+    InodeChunkRecord { start, holemask: 0, count, freecount: count, free: u64::MAX }
 }
 
 /// The runs of blocks that a chunk takes.

@@ -340,9 +340,8 @@ fn reference_counts(geometry: &Geometry, claims: &[RmapRecord]) -> Vec<RefcountR
     if !geometry.features.reflink() {
         return Vec::new();
     }
-    let data = claims
-        .iter()
-        .filter(|record| record.flags.is_empty() && record.owner.as_inode().is_some());
+    let data =
+        claims.iter().filter(|record| record.flags.is_empty() && record.owner.as_inode().is_some());
     let ends = data.flat_map(|record| {
         iter::once((record.start.0, 1)).chain(iter::once((record.start.0 + record.len, -1)))
     });

@@ -59,9 +59,9 @@ mod journal;
 
 mod group;
 mod lost;
-mod short;
 mod names;
 mod positions;
+mod short;
 
 mod structure;
 

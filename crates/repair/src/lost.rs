@@ -193,18 +193,7 @@ fn own_names(subject: &Subject, found: &Found<'_>) -> Result<Vec<Name>, RepairEr
 pub(crate) fn add_chunks(subject: &Subject, chunks: &mut Chunks, missing: &[InodeNumber]) {
     for number in missing {
         if !chunks.exists(&subject.geometry, *number) {
-            let (ag, agino) = subject.geometry.split_inode(*number);
-            let start = AgInode(agino.0 & !(INODES - 1));
-            let record = InodeChunkRecord {
-                start,
-                holemask: 0,
-                count: InodeChunkRecord::INODES,
-                freecount: InodeChunkRecord::INODES,
-                free: u64::MAX,
-            };
-            if let Some(group) = chunks.groups.get_mut(ag.0 as usize) {
-                group.entry(start).or_insert(record);
-            }
+            chunks.add(&subject.geometry, *number);
         }
     }
 }

@@ -51,8 +51,7 @@ pub(crate) fn mend(subject: &mut Subject, chunks: &Chunks, work: &Work) -> Resul
     let census = live(subject, |subject, volume, actions| {
         remove_false_entries(volume, wrong, actions)?;
         let lost_found = LostFound::default();
-        let mut connector =
-            Connector { subject, volume, census: &mut census, lost_found, actions };
+        let mut connector = Connector { subject, volume, census: &mut census, lost_found, actions };
         connector.connect()?;
         let grown = connector.lost_found.grown;
         agreement::parents(volume, &census, actions)?;

@@ -94,12 +94,13 @@ impl Owners {
         }
         let overlaps =
             |start: u32, len: u32| start < claim.start.0 + claim.len && start + len > claim.start.0;
-        let is_anothers = self.known(ag).is_some_and(|records| {
-            let behind = records.partition_point(|it| it.start.0 < claim.start.0 + claim.len);
-            records[..behind].iter().rev().take(MOST_LOOKED_AT).any(|record| {
-                overlaps(record.start.0, record.len) && record.owner != claim.owner
-            })
-        });
+        let is_anothers =
+            self.known(ag).is_some_and(|records| {
+                let behind = records.partition_point(|it| it.start.0 < claim.start.0 + claim.len);
+                records[..behind].iter().rev().take(MOST_LOOKED_AT).any(|record| {
+                    overlaps(record.start.0, record.len) && record.owner != claim.owner
+                })
+            });
         is_anothers || self.has_free(ag, claim.start, claim.len)
     }
 

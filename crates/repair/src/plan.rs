@@ -92,7 +92,7 @@ impl Plan {
     /// Whether the volume is sound as it is.
     #[must_use]
     pub fn is_sound(&self) -> bool {
-        self.pieces.is_empty()
+        self.pieces.is_empty() && self.new_cycle.is_none()
     }
 
     /// Blocks that are to change.
@@ -123,7 +123,7 @@ impl Plan {
     /// The changes do not fit the journal, and there is no undo file; one of its name exists; the device is open
     /// for change, or failed.
     pub fn commit(&self, undo: Option<&Path>) -> Result<(), RepairError> {
-        if self.pieces.is_empty() {
+        if self.is_sound() {
             return Ok(());
         }
         let fits = self.fits_journal();

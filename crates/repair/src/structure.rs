@@ -6,13 +6,13 @@ use rustc_hash::FxHashSet;
 use undercroft_xfs::units::{AgNumber, InodeNumber};
 
 use crate::action::Place;
+use crate::blocks::Blocks;
 use crate::chunks::{Chunks, INODES};
 use crate::claims::{self, Claims, Taken};
 use crate::error::RepairError;
 use crate::faults::{Faults, Parts};
 use crate::free::Free;
 use crate::free_inode;
-use crate::blocks::Blocks;
 use crate::inode::map::Evidence;
 use crate::inode::sound::Sound;
 use crate::inode::{self, Inode, Known};

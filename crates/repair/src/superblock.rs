@@ -13,8 +13,8 @@ use undercroft_xfs::units::{AgNumber, InodeNumber, Lsn};
 use crate::action::{Action, Place};
 use crate::error::RepairError;
 use crate::faults::Faults;
-use crate::sizes::shorten;
 use crate::scratch::Scratch;
+use crate::sizes::shorten;
 
 /// Sectors have 32 KiB at most.
 const LONGEST_SECTOR: u64 = 32 << 10;

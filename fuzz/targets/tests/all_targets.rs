@@ -68,7 +68,8 @@ fn limit_memory() {
 
 fn run_all(volumes: bool, inputs: usize) {
     limit_memory();
-    let of_volumes = |target: &&Target| ["open_and_walk", "removed_files", "repair"].contains(&target.name);
+    let of_volumes =
+        |target: &&Target| ["open_and_walk", "removed_files", "repair"].contains(&target.name);
     for target in TARGETS.iter().filter(|target| of_volumes(target) == volumes) {
         let mut random = Random(42);
         feed(target.name, target.run, &[]);

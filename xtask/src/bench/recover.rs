@@ -197,12 +197,7 @@ fn salvaged(image: &Path, work: &Path, sound: &Path, files: &[PathBuf]) -> Resul
 }
 
 /// The right files on the volume that `xfs_repair` mended, none if the kernel does not mount it.
-fn repaired(
-    image: &Path,
-    newest: &Xfsprogs,
-    sound: &Path,
-    files: &[PathBuf],
-) -> Result<usize> {
+fn repaired(image: &Path, newest: &Xfsprogs, sound: &Path, files: &[PathBuf]) -> Result<usize> {
     let repair = Command::new(newest.tool("xfs_repair")?).arg("-L").arg(image).output();
     repair.context("cannot start xfs_repair")?;
     // Both volumes have one UUID.

@@ -54,7 +54,12 @@ pub(super) fn repair(arguments: &RecoverArguments) -> Result<Vec<Comparison>> {
         let mut theirs = Command::new(newest.tool("xfs_repair")?);
         theirs.arg("-L");
         let (own, other) = (run(ours)?, run(theirs)?);
-        eprintln!("{name}: of {} files undercroft {:?}, xfs_repair {:?}", files.len(), own.1, other.1);
+        eprintln!(
+            "{name}: of {} files undercroft {:?}, xfs_repair {:?}",
+            files.len(),
+            own.1,
+            other.1
+        );
         let mut push = |what: String, unit, value: &dyn Fn(&(Cost, Kept)) -> f64| {
             let programs = ["undercroft repair", "xfs_repair"];
             let mut comparison = Comparison::new(format!("{name}: {what}"), unit, programs);

@@ -5,9 +5,10 @@ use undercroft_recover::pieces::{self, Entry};
 use undercroft_xfs::format::da_block::BlockIdentity;
 use undercroft_xfs::format::dir_layout::DirLayout;
 use undercroft_xfs::format::{
-    AttrFlags, AttrLeafLayout, BufferKind, Extent, ForkFormat, Geometry, Header, Namespace, SYMLINK_MAX,
-    attr_remote_blocks, attr_remote_part, attr_remote_payload, bytes, dir_shortform, symlink_part,
-    symlink_payload, verify_attr_name, verify_attr_remote, verify_symlink, write_symlink,
+    AttrFlags, AttrLeafLayout, BufferKind, Extent, ForkFormat, Geometry, Header, Namespace,
+    SYMLINK_MAX, attr_remote_blocks, attr_remote_part, attr_remote_payload, bytes, dir_shortform,
+    symlink_part, symlink_payload, verify_attr_name, verify_attr_remote, verify_symlink,
+    write_symlink,
 };
 use undercroft_xfs::ops::mend::RawAttribute;
 use undercroft_xfs::units::{FsBlock, InodeNumber, Lsn};

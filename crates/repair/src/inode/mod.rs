@@ -10,7 +10,8 @@ use std::ops::Range;
 use undercroft_recover::pieces;
 use undercroft_xfs::format::dir_layout::DirLayout;
 use undercroft_xfs::format::{
-    AttrShortform, FileType, ForkFormat, Geometry, InodeCore, RmapRecord, SYMLINK_MAX, dir_shortform,
+    AttrShortform, FileType, ForkFormat, Geometry, InodeCore, RmapRecord, SYMLINK_MAX,
+    dir_shortform,
 };
 use undercroft_xfs::units::{AgNumber, InodeNumber};
 

@@ -1,8 +1,6 @@
 //! The blocks that an inode without faults of its own claims: seen without a copy of it.
 
-use undercroft_xfs::format::{
-    InodeCore, RmapFlags, RmapOwner, RmapRecord, inode_crc_matches,
-};
+use undercroft_xfs::format::{InodeCore, RmapFlags, RmapOwner, RmapRecord, inode_crc_matches};
 use undercroft_xfs::units::{AgNumber, FileBlock, InodeNumber};
 
 use super::map::{self, ForkMap};

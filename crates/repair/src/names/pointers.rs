@@ -14,11 +14,7 @@ use crate::pass::Found;
 use crate::subject::Subject;
 
 /// The sum over the parent pointers of an inode. One that cannot be right makes it that of no entries.
-pub(super) fn sum(
-    subject: &Subject,
-    sound: &Sound,
-    found: &Found<'_>,
-) -> Result<u64, RepairError> {
+pub(super) fn sum(subject: &Subject, sound: &Sound, found: &Found<'_>) -> Result<u64, RepairError> {
     let (geometry, core) = (&subject.geometry, &sound.core);
     if core.forkoff == 0 {
         return Ok(0);

@@ -65,9 +65,7 @@ pub(super) fn take(
     let told: Vec<_> = census
         .nodes(subject)
         .filter(|node| node.kind == FileType::Directory && node.has_entries())
-        .filter_map(|node| {
-            Some((node.number, named.get(&node.number).copied().or(node.parent)?))
-        })
+        .filter_map(|node| Some((node.number, named.get(&node.number).copied().or(node.parent)?)))
         .collect();
     for (child, parent) in told {
         if let Some(directory) = census.directories.get_mut(&child.0) {

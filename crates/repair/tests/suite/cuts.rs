@@ -4,9 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use undercroft_block::testing::recorder::{Event, Recorder, Unflushed};
-use undercroft_block::{
-    BlockDevice, MemoryDevice, Operation, Sector, read_exact_at, write_all_at,
-};
+use undercroft_block::{BlockDevice, MemoryDevice, Operation, Sector, read_exact_at, write_all_at};
 use undercroft_fs::{FileSystem, OpenOptions};
 use undercroft_judges::random::Random;
 use undercroft_judges::rounds;
@@ -214,7 +212,10 @@ fn repairs_of_mutants_that_are_cut_are_done_or_not_begun() {
             None => refused += 1,
         }
     }
-    println!("{cut} repairs cut, {} times done and {} not begun; {refused} sound or refused", seen[0], seen[1]);
+    println!(
+        "{cut} repairs cut, {} times done and {} not begun; {refused} sound or refused",
+        seen[0], seen[1]
+    );
     assert!(seen[0] > 0 && seen[1] > 0);
 }
 

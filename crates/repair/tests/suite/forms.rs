@@ -75,7 +75,8 @@ fn repaired(name: &str, options: &MkfsOptions, least: usize) {
         let before = files::of(Arc::clone(&device));
         assert!(Plan::find(Arc::clone(&device)).unwrap().is_sound(), "{name}");
         assert!(damage(&device, round) > 4, "{name}");
-        let plan = Plan::find(Arc::clone(&device)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let plan =
+            Plan::find(Arc::clone(&device)).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert!(!plan.is_sound(), "{name}");
         let undo = directory.path().join(format!("{round}.undo"));
         plan.commit(Some(&undo)).unwrap();

@@ -49,7 +49,8 @@ fn a_volume_ends_with_its_device_if_nothing_lies_behind() {
     // In the middle of a group, just behind the start of one, and at one.
     for bytes in [400 << 20, (384 << 20) + (64 << 10), 384 << 20] {
         let (device, before) = short(0, bytes);
-        let plan = Plan::find(Arc::clone(&device)).unwrap_or_else(|error| panic!("{bytes}: {error}"));
+        let plan =
+            Plan::find(Arc::clone(&device)).unwrap_or_else(|error| panic!("{bytes}: {error}"));
         assert!(!plan.is_sound() && plan.actions.iter().all(|action| action.loss.is_none()));
         plan.commit(Some(&directory.path().join(format!("{bytes}.undo")))).unwrap();
         assert_eq!(files::right(&before, &files::of(Arc::clone(&device))), before.len());

@@ -2,8 +2,8 @@
 //! reverse mappings are the ones found.
 
 use super::Location;
-use super::claim_list::ClaimList;
 use super::checker::Checker;
+use super::claim_list::ClaimList;
 use super::group::{FREE, Group};
 use super::inode_table::{InodeTable, Slot, mix};
 use crate::format::{RefcountDomain, RefcountRecord, RmapFlags, RmapOwner, RmapRecord};
@@ -96,9 +96,7 @@ impl Blocks {
 fn sum(records: &mut dyn Iterator<Item = RmapRecord>) -> u64 {
     records.fold(0, |sum, record| {
         let (owner, flags, diagonal, start) = merge_key(&record);
-        let of = |block: u64| {
-            mix(mix(mix(owner.0 ^ flags.bits()) ^ diagonal) ^ block)
-        };
+        let of = |block: u64| mix(mix(mix(owner.0 ^ flags.bits()) ^ diagonal) ^ block);
         let end = u64::from(start.0) + u64::from(record.len);
         sum.wrapping_add(of(start.0.into())).wrapping_sub(of(end))
     })

@@ -1,8 +1,8 @@
 //! The mapping of one fork: extents in the inode or in a tree, and the blocks they claim.
 
-use super::claim_list::ClaimList;
 use super::Location;
 use super::checker::{Block, Checker, Defect};
+use super::claim_list::ClaimList;
 use super::tree::{Home, TreeWalk};
 use crate::btree::Bmbt;
 use crate::cache::BufferAddress;

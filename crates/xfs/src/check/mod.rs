@@ -13,8 +13,8 @@
 
 mod attributes;
 mod block_owners;
-mod claim_list;
 mod checker;
+mod claim_list;
 mod counters;
 mod directory;
 mod directory_entries;
