@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use undercroft_recover::pieces::{self, Name};
 use undercroft_recover::{FoundFile, Salvaged, Scan};
 use undercroft_xfs::format::{
-    AclKind, DeviceNumber, FileType, ForkFormat, InodeChunkRecord, InodeCore, InodeFlags,
-    InodeFlags2, Namespace, verify_attr_leaf,
+    AclKind, DeviceNumber, FileType, ForkFormat, InodeCore, InodeFlags, InodeFlags2, Namespace,
+    verify_attr_leaf,
 };
 use undercroft_xfs::ops::mend::RawAttribute;
 use undercroft_xfs::units::{AgInode, AgNumber, FsBlock, InodeNumber};

@@ -16,9 +16,9 @@ use crate::files;
 const SIZE: u64 = 320 << 20;
 
 /// A volume with directories of several blocks, files, links and clones.
-pub(crate) fn volume(options: MkfsOptions) -> Arc<dyn BlockDevice> {
+pub(crate) fn volume(options: &MkfsOptions) -> Arc<dyn BlockDevice> {
     let device: Arc<dyn BlockDevice> = Arc::new(MemoryDevice::new(options.size));
-    let plan = mkfs::plan(&options).unwrap();
+    let plan = mkfs::plan(options).unwrap();
     let volume = mkfs::begin(&device, plan, &NewInode::new(FileType::Directory, 0o755)).unwrap();
     mkfs::finish(&volume, false).unwrap();
     drop(volume);
@@ -71,7 +71,7 @@ fn repaired(name: &str, options: &MkfsOptions, least: usize) {
     let tools = Xfsprogs::newest().unwrap();
     let directory = tempfile::tempdir().unwrap();
     for round in 0..3 {
-        let device = volume(options.clone());
+        let device = volume(options);
         let before = files::of(Arc::clone(&device));
         assert!(Plan::find(Arc::clone(&device)).unwrap().is_sound(), "{name}");
         assert!(damage(&device, round) > 4, "{name}");

@@ -19,7 +19,7 @@ fn lost(features: &[(Feature, bool)], gone: &[(&str, &str)]) -> Vec<String> {
         features: features.to_vec(),
         ..MkfsOptions::new(96 << 20, Uuid::from_u128(12))
     };
-    let device = forms::volume(options);
+    let device = forms::volume(&options);
     let fs = FileSystem::open(Arc::clone(&device), &OpenOptions::writable()).unwrap();
     for directory in ["/top", "/top/middle", "/top/middle/below", "/top/other"] {
         fs.create_dir(directory).unwrap();
