@@ -47,7 +47,7 @@ pub(crate) fn of(cause: &(dyn Error + 'static)) -> Option<String> {
 
 fn of_container(error: &ContainerError) -> Option<&'static str> {
     match error {
-        ContainerError::Backing { .. } => Some("--backing reads both"),
+        ContainerError::Named { .. } => Some("--backing reads both"),
         _ => None,
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::counts::{self, Lie};
 use crate::error::ContainerError;
-use crate::header::{self, Obstacle};
+use crate::header;
+use crate::neighbours::Neighbours;
 use imago::FormatAccess;
 use imago::file::File as Storage;
 use imago::qcow2::Qcow2;
@@ -15,6 +16,9 @@ use std::path::{Path, PathBuf};
 /// Images that may be below each other.
 const MAX_DEPTH: usize = 16;
 
+/// The name of the format.
+pub(crate) const QCOW2: &str = "qcow2";
+
 /// The bytes of a disk, with all files that they come from.
 pub(crate) type Image = FormatAccess<Storage>;
 
@@ -23,8 +27,8 @@ pub(crate) type Image = FormatAccess<Storage>;
 pub(crate) struct Chain {
     /// The image that was asked for.
     pub(crate) first: PathBuf,
-    /// Where the files below it have to be; none is opened without.
-    pub(crate) directory: Option<PathBuf>,
+    /// Where the files below it have to be.
+    pub(crate) neighbours: Neighbours,
 }
 
 /// The first bytes of a file, of which not all need to be there.
@@ -46,15 +50,11 @@ impl Chain {
         depth: usize,
     ) -> Result<Image, ContainerError> {
         let failed = |source| ContainerError::Open { path: path.into(), source };
-        let damaged = |what: String| ContainerError::Damaged { path: path.into(), what };
+        let damaged =
+            |what: String| ContainerError::Damaged { path: path.into(), kind: QCOW2, what };
         let bytes = start(&file).map_err(failed)?;
         let length = file.metadata().map_err(failed)?.len();
-        header::check(&bytes, length, writable).map_err(|obstacle| match obstacle {
-            Obstacle::Damaged(what) => damaged(what),
-            Obstacle::NotSupported(what) => {
-                ContainerError::NotSupported { path: path.into(), what }
-            }
-        })?;
+        header::check(&bytes, length, writable).map_err(|obstacle| obstacle.of(path, QCOW2))?;
         if writable {
             counts::check(&file, &bytes).map_err(|lie| match lie {
                 Lie::Read(source) => failed(source),
@@ -87,25 +87,8 @@ impl Chain {
         if depth == MAX_DEPTH {
             return Err(ContainerError::TooDeep { path: self.first.clone(), most: MAX_DEPTH });
         }
-        let said = || (above.to_owned(), name.to_owned());
-        let Some(directory) = &self.directory else {
-            let (path, backing) = said();
-            return Err(ContainerError::Backing { path, backing });
-        };
-        let path = above.parent().unwrap_or(Path::new("")).join(name);
+        let (path, file) = self.neighbours.open(above, name, "what it has the changes to")?;
         let failed = |source| ContainerError::Open { path: path.clone(), source };
-        // Without symbolic links: those lead anywhere.
-        let path = path.canonicalize().map_err(failed)?;
-        if !path.starts_with(directory) {
-            let (path, backing) = said();
-            return Err(ContainerError::Elsewhere { path, backing });
-        }
-        let failed = |source| ContainerError::Open { path: path.clone(), source };
-        let metadata = path.metadata().map_err(failed)?;
-        if !metadata.is_file() {
-            return Err(failed(io::ErrorKind::InvalidInput.into()));
-        }
-        let file = File::open(&path).map_err(failed)?;
         let is_qcow2 = match format {
             Some("qcow2") => true,
             Some("raw") => false,

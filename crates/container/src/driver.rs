@@ -2,7 +2,6 @@
 
 use crate::chain::Image;
 use parking_lot::RwLock;
-use std::fmt;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::sync::Arc;
 use undercroft_block::{
@@ -13,7 +12,7 @@ static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
 
 /// The disk in a file of a format of its own. Requests are done by the threads of the queue, several at
 /// a time.
-pub struct ContainerDriver {
+pub(crate) struct ContainerDriver {
     name: String,
     capacity: Sector,
     read_only: bool,
@@ -94,15 +93,5 @@ impl Driver for ContainerDriver {
 
     fn execute(&self, request: &mut Request) -> Option<Result<(), Failure>> {
         Some(self.transfer(request).map_err(Failure::from))
-    }
-}
-
-impl fmt::Debug for ContainerDriver {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ContainerDriver")
-            .field("name", &self.name)
-            .field("capacity", &self.capacity)
-            .field("read_only", &self.read_only)
-            .finish_non_exhaustive()
     }
 }

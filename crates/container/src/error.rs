@@ -21,45 +21,64 @@ pub enum ContainerError {
     #[error(transparent)]
     Device(#[from] OpenError),
     /// A structure in the file cannot be.
-    #[error("{} is a damaged qcow2 image: {what}", path.display())]
+    #[error("{} is a damaged {kind} image: {what}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
+        /// The format, such as `qcow2`.
+        kind: &'static str,
         /// The structure and its fault.
         what: String,
     },
     /// The file has something that is not read here.
     #[error(
-        "{} is a qcow2 image with {what}, which is not read; `qemu-img convert -O raw` makes a raw image of it",
+        "{} is a {kind} image with {what}, which is not read; `qemu-img convert -O raw` makes a raw image of it",
         path.display()
     )]
     NotSupported {
         /// The file.
         path: PathBuf,
+        /// The format, such as `qcow2`.
+        kind: &'static str,
         /// What it has.
-        what: &'static str,
+        what: String,
     },
-    /// The file has the changes to another one, which nobody has allowed to be read.
+    /// The file is to be changed, and its format is only read.
     #[error(
-        "{} has only the changes to another image, \"{}\", and that is read only when it is allowed",
-        path.display(), backing.escape_debug()
+        "{} is a {kind} image, which is only read; `undercroft convert` makes a raw or qcow2 image of it",
+        path.display()
     )]
-    Backing {
+    ReadOnly {
         /// The file.
         path: PathBuf,
+        /// The format, such as `vmdk`.
+        kind: &'static str,
+    },
+    /// A part of the disk is in another file, which nobody has allowed to be read.
+    #[error(
+        "{} has {part} in another file, \"{}\", and that is read only when it is allowed",
+        path.display(), named.escape_debug()
+    )]
+    Named {
+        /// The file.
+        path: PathBuf,
+        /// What is in the other.
+        part: &'static str,
         /// The name of the other, as it is in the image.
-        backing: String,
+        named: String,
     },
     /// The file names another one at a place that is not opened.
     #[error(
-        "{} has the changes to \"{}\", which is not in its directory or below; move both into one",
-        path.display(), backing.escape_debug()
+        "{} has {part} in \"{}\", which is not in its directory or below; move both into one",
+        path.display(), named.escape_debug()
     )]
     Elsewhere {
         /// The file.
         path: PathBuf,
+        /// What is in the other.
+        part: &'static str,
         /// The name of the other, as it is in the image.
-        backing: String,
+        named: String,
     },
     /// Too many files are below each other.
     #[error("{} has the changes to an image, and so on, more than {most} deep or in a circle", path.display())]

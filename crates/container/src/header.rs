@@ -3,6 +3,7 @@
 //! Fields and limits: docs/interop/qcow2 in QEMU's documentation.
 
 use crate::field::{be32, be64};
+use crate::obstacle::{Obstacle, damaged, not_supported};
 
 /// Bytes that are looked at.
 pub(crate) const LENGTH: usize = 104;
@@ -20,15 +21,6 @@ const EXTERNAL_DATA: u64 = 1 << 2;
 const COMPRESSION_TYPE: u64 = 1 << 3;
 const EXTENDED_L2: u64 = 1 << 4;
 
-/// What keeps an image from being opened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Obstacle {
-    /// A field that cannot be.
-    Damaged(String),
-    /// Something that is not read here.
-    NotSupported(&'static str),
-}
-
 /// Whether a file begins as a qcow2 image.
 pub(crate) fn is_qcow2(start: &[u8]) -> bool {
     start.starts_with(b"QFI\xfb")
@@ -37,19 +29,18 @@ pub(crate) fn is_qcow2(start: &[u8]) -> bool {
 /// Looks at the fields of an image of `file_bytes` bytes, of which `bytes` are the first. Absurd sizes
 /// are refused here, before memory is taken for them.
 pub(crate) fn check(bytes: &[u8], file_bytes: u64, writable: bool) -> Result<(), Obstacle> {
-    let damaged = |what: String| Err(Obstacle::Damaged(what));
     let Some(fixed) = bytes.get(..72) else {
         return damaged(format!("the file has {} bytes, fewer than a header", bytes.len()));
     };
     let (version, cluster_bits) = (be32(fixed, 4), be32(fixed, 20));
     if !(2..=3).contains(&version) {
-        return Err(Obstacle::NotSupported("a version other than 2 and 3"));
+        return not_supported("a version other than 2 and 3");
     }
     if !CLUSTER_BITS.contains(&cluster_bits) {
         return damaged(format!("clusters of 2^{cluster_bits} bytes"));
     }
     if be32(fixed, 32) != 0 {
-        return Err(Obstacle::NotSupported("encryption"));
+        return not_supported("encryption");
     }
     let (size, l1_entries) = (be64(fixed, 24), be32(fixed, 36));
     if size > i64::MAX as u64 {
@@ -81,30 +72,29 @@ fn features(bytes: &[u8], version: u32, writable: bool) -> Result<(), Obstacle> 
         return Ok(());
     }
     let Some(bytes) = bytes.get(..LENGTH) else {
-        return Err(Obstacle::Damaged("a header that is cut".into()));
+        return damaged("a header that is cut");
     };
     let features = be64(bytes, 72);
     let has = |feature| features & feature != 0;
-    let refused = |what| Err(Obstacle::NotSupported(what));
     if has(EXTERNAL_DATA) {
-        return refused("its data in another file");
+        return not_supported("its data in another file");
     }
     if has(COMPRESSION_TYPE) {
-        return refused("clusters compressed with zstd");
+        return not_supported("clusters compressed with zstd");
     }
     if has(EXTENDED_L2) {
-        return refused("subclusters");
+        return not_supported("subclusters");
     }
     if features & !(DIRTY | CORRUPT) != 0 {
-        return refused("features of a newer QEMU");
+        return not_supported("features of a newer QEMU");
     }
     if has(CORRUPT) {
         let what = "QEMU has marked it as corrupt; `qemu-img check -r all` repairs it";
-        return Err(Obstacle::Damaged(what.into()));
+        return damaged(what);
     }
     if has(DIRTY) && writable {
         let what = "it was not closed, and its reference counts are old; `qemu-img check -r all` renews them";
-        return Err(Obstacle::Damaged(what.into()));
+        return damaged(what);
     }
     Ok(())
 }

@@ -5,12 +5,14 @@
 //!
 //! [`open`] looks at the first bytes of a file. If they are those of a format that is known, the disk in
 //! it is a [`BlockDevice`] with threads of its own, so that volumes, partitions and stacks can be on it as
-//! on any other. Known is qcow2, versions 2 and 3, read and written by the crate `imago`. A file that is
-//! to be changed is held as [`FileDevice`](undercroft_block::FileDevice) holds it.
+//! on any other. Known is qcow2, versions 2 and 3, read and written by the crate `imago`. VMDK, VHD, VHDX and
+//! VDI are only read. A file that is to be changed is held as [`FileDevice`](undercroft_block::FileDevice)
+//! holds it.
 //!
-//! An image may name another file, below its own changes. Such a file is not opened unasked, since an image
-//! may come from anyone; with [`DiskFormat::Backed`](undercroft_block::stack::DiskFormat::Backed) it is, if
-//! it is in the directory of the image or below that.
+//! An image may name other files: one that it has the changes to, or those with its data. Such files are not
+//! opened unasked, since an image may come from anyone; with
+//! [`DiskFormat::Backed`](undercroft_block::stack::DiskFormat::Backed) they are, if they are in the directory of
+//! the image or below that.
 #![forbid(unsafe_code)]
 
 #[cfg(doctest)]
@@ -18,11 +20,20 @@
 struct Readme;
 
 // Files by floors, from the ground up.
+mod disk;
 mod error;
 mod field;
 mod layer_error;
 
+mod blocks;
+mod guarded;
+mod inflate;
+mod neighbours;
+mod obstacle;
+mod reader;
+
 mod counts;
+mod formats;
 mod header;
 
 mod chain;
@@ -37,10 +48,9 @@ pub mod raid;
 
 pub mod layers;
 
-pub use driver::ContainerDriver;
 pub use error::ContainerError;
 pub use layer_error::LayerError;
-pub use open::{ContainerDevice, format_of, open, register};
+pub use open::{format_of, open, register};
 
 #[cfg(doc)]
 use layers::Layers;

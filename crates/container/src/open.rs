@@ -1,28 +1,23 @@
 //! From a file to the disk in it.
 
-use crate::chain::{self, Chain};
+use crate::chain::{self, Chain, QCOW2};
+use crate::disk::Stored;
 use crate::driver::ContainerDriver;
 use crate::error::ContainerError;
+use crate::formats::Format;
+use crate::guarded::{Guard, Guarded};
 use crate::header;
+use crate::neighbours::Neighbours;
+use crate::reader::Reader;
 use std::error::Error;
-use std::fmt;
 use std::fs::{File, OpenOptions};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use undercroft_block::stack::{DiskFormat, FileLeaf, LeafOptions, register_containers};
-use undercroft_block::{
-    BlockDevice, Drive, Exclusive, Layer, Leaf, Limits, QueueOptions, Sector, Taken,
-};
+use undercroft_block::{BlockDevice, Drive, Driver, Exclusive, Leaf, QueueOptions};
 
 /// Threads that read and write.
 const THREADS: usize = 4;
-
-/// The disk in a file of a format of its own.
-pub struct ContainerDevice {
-    leaf: Leaf<ContainerDriver>,
-    /// `None` if it is only read.
-    exclusive: Option<Exclusive>,
-}
 
 /// Lets all descriptions of devices in this process have such disks.
 pub fn register() {
@@ -33,21 +28,42 @@ fn open_leaf(
     leaf: &FileLeaf,
     options: LeafOptions,
 ) -> Result<Option<Arc<dyn BlockDevice>>, Box<dyn Error + Send + Sync>> {
-    Ok(open(leaf, options)?.map(|device| Arc::new(device) as _))
+    Ok(open(leaf, options)?)
 }
 
 /// The name of the format of its own that a file has, if it is one that is known.
 #[must_use]
 pub fn format_of(path: &Path) -> Option<&'static str> {
-    container(path).map(|_| "qcow2")
+    container(path).map(|(container, _)| container.name())
+}
+
+/// The formats that are known.
+enum Container {
+    Qcow2,
+    Read(Format),
+}
+
+impl Container {
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Qcow2 => QCOW2,
+            Self::Read(format) => format.name(),
+        }
+    }
 }
 
 /// The file, open for reading, if it has a format that is known. What cannot be opened or is no file is told
 /// by those who take bytes as they are.
-fn container(path: &Path) -> Option<File> {
+fn container(path: &Path) -> Option<(Container, Stored)> {
     path.metadata().ok().filter(std::fs::Metadata::is_file)?;
     let file = File::open(path).ok()?;
-    header::is_qcow2(&chain::start(&file).ok()?).then_some(file)
+    let start = chain::start(&file).ok()?;
+    let stored = Stored::new(file).ok()?;
+    if header::is_qcow2(&start) {
+        return Some((Container::Qcow2, stored));
+    }
+    let format = Format::of(&start, &stored)?;
+    Some((Container::Read(format), stored))
 }
 
 /// Opens the disk in a file; `None` if the file has no format of its own that is known. How bytes are
@@ -58,68 +74,41 @@ fn container(path: &Path) -> Option<File> {
 pub fn open(
     leaf: &FileLeaf,
     options: LeafOptions,
-) -> Result<Option<ContainerDevice>, ContainerError> {
+) -> Result<Option<Arc<dyn BlockDevice>>, ContainerError> {
     let path = leaf.path.as_path();
-    let Some(file) = container(path) else { return Ok(None) };
+    let Some((container, stored)) = container(path) else { return Ok(None) };
     let failed = |source| ContainerError::Open { path: path.into(), source };
     let name = path.display().to_string();
-    let (file, exclusive) = if options.read_only {
-        (file, None)
+    let is_allowed = leaf.format == DiskFormat::Backed;
+    let neighbours = Neighbours::of(path, is_allowed).map_err(failed)?;
+    if let Container::Read(format) = container {
+        let kind = format.name();
+        if !options.read_only {
+            return Err(ContainerError::ReadOnly { path: path.into(), kind });
+        }
+        let disk = format.open(stored, path, &neighbours);
+        let disk = disk.map_err(|obstacle| obstacle.of(path, kind))?;
+        return start(Reader { name, disk }, options, Guard::None).map(Some);
+    }
+    let (file, guard) = if options.read_only {
+        (stored.into_file(), Guard::None)
     } else {
         let file = OpenOptions::new().read(true).write(true).open(path).map_err(failed)?;
         let (file, exclusive) = Exclusive::claim(file, &name)?;
-        (file, Some(exclusive))
+        (file, Guard::File(exclusive))
     };
-    let directory = match leaf.format {
-        DiskFormat::Backed => Some(directory_of(path).map_err(failed)?),
-        DiskFormat::Auto | DiskFormat::Raw => None,
-    };
-    let image =
-        Chain { first: path.into(), directory }.open_qcow2(path, file, !options.read_only, 0)?;
-    let driver = ContainerDriver::new(name, image, options.read_only);
+    let chain = Chain { first: path.into(), neighbours };
+    let image = chain.open_qcow2(path, file, !options.read_only, 0)?;
+    start(ContainerDriver::new(name, image, options.read_only), options, guard).map(Some)
+}
+
+/// The device of a driver, with threads of its own.
+fn start<D: Driver>(
+    driver: D,
+    options: LeafOptions,
+    guard: Guard,
+) -> Result<Arc<dyn BlockDevice>, ContainerError> {
     let drive = Drive::Threads(THREADS);
     let queue = QueueOptions { drive, time_limit: options.time_limit, ..QueueOptions::default() };
-    Ok(Some(ContainerDevice { leaf: Leaf::start(driver, queue)?, exclusive }))
-}
-
-/// The directory of a file, without symbolic links.
-fn directory_of(path: &Path) -> std::io::Result<PathBuf> {
-    let path = path.canonicalize()?;
-    Ok(path.parent().unwrap_or(Path::new("/")).to_owned())
-}
-
-impl BlockDevice for ContainerDevice {
-    fn name(&self) -> &str {
-        self.leaf.name()
-    }
-
-    fn capacity(&self) -> Sector {
-        self.leaf.capacity()
-    }
-
-    fn limits(&self) -> Limits {
-        self.leaf.limits()
-    }
-
-    fn is_read_only(&self) -> bool {
-        self.leaf.is_read_only()
-    }
-
-    fn layer(&self) -> Layer<'_> {
-        self.leaf.layer()
-    }
-
-    fn check_alone(&self) -> Result<(), Taken> {
-        self.exclusive.as_ref().map_or(Ok(()), Exclusive::check)
-    }
-}
-
-impl fmt::Debug for ContainerDevice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ContainerDevice")
-            .field("name", &self.name())
-            .field("capacity", &self.capacity())
-            .field("read_only", &self.is_read_only())
-            .finish_non_exhaustive()
-    }
+    Ok(Arc::new(Guarded { leaf: Leaf::start(driver, queue)?, guard }))
 }

@@ -105,7 +105,14 @@ impl Search<'_> {
         let kind = node.contents.as_ref().map(|found| found.kind);
         let is_root = node.place == Place::Whole;
         match kind {
-            Some(ForeignKind::Member) => self.member(number, &device, is_root),
+            Some(ForeignKind::Member) => match self.member(number, &device, is_root)? {
+                Some(inside) => Ok(inside),
+                // What is at the end of a disk may be that of its last partition.
+                None => {
+                    self.layers.nodes[number].contents = recognise(&self.front(&*device)?);
+                    self.table(number, &device, is_root)
+                }
+            },
             Some(ForeignKind::Table) => self.table(number, &device, is_root),
             // The front of a table may be damaged, and its copy sound.
             None if is_root && device.capacity() > Sector::ZERO => {
@@ -120,7 +127,7 @@ impl Search<'_> {
         number: usize,
         device: &Arc<dyn BlockDevice>,
         is_root: bool,
-    ) -> Result<Vec<usize>, LayerError> {
+    ) -> Result<Option<Vec<usize>>, LayerError> {
         match self.made_of(number, device) {
             Ok(inside) => Ok(inside),
             Err(error @ LayerError::Device(_)) if is_root => Err(error),
@@ -129,17 +136,17 @@ impl Search<'_> {
                 node.is_locked =
                     matches!(error, LayerError::Locked { .. } | LayerError::WrongKey { .. });
                 node.fault = Some(in_words(&error));
-                Ok(Vec::new())
+                Ok(Some(Vec::new()))
             }
         }
     }
 
-    /// What a member is made of, or made part of later.
+    /// What a member is made of, or made part of later; `None` if it is none after all.
     fn made_of(
         &mut self,
         number: usize,
         device: &Arc<dyn BlockDevice>,
-    ) -> Result<Vec<usize>, LayerError> {
+    ) -> Result<Option<Vec<usize>>, LayerError> {
         if let Some(member) = Member::read(device)? {
             let name = Some(member.array_name()).filter(|name| !name.is_empty());
             self.describe(number, name, member.array_id());
@@ -150,9 +157,12 @@ impl Search<'_> {
         } else if let Some(container) = Container::read(device)? {
             self.describe(number, None, container.uuid().to_owned());
             let device = Ok(container.open(self.keys)?);
-            return Ok(self.add(vec![Node::new(Some(number), Place::Decrypted, device)]));
+            let node = Node::new(Some(number), Place::Decrypted, device);
+            return Ok(Some(self.add(vec![node])));
+        } else {
+            return Ok(None);
         }
-        Ok(Vec::new())
+        Ok(Some(Vec::new()))
     }
 
     /// Adds to what is known of the contents of a device.
@@ -255,12 +265,20 @@ impl Search<'_> {
         }
     }
 
-    fn contents(&self, device: &dyn BlockDevice) -> Result<Option<Foreign>, BlockError> {
+    /// The first bytes of a device.
+    fn front(&self, device: &dyn BlockDevice) -> Result<Vec<u8>, BlockError> {
         let bytes = device.capacity().to_bytes().unwrap_or(u64::MAX).min(self.head as u64);
-        if bytes == 0 {
+        match bytes {
+            0 => Ok(Vec::new()),
+            _ => Ok(read_buffer(device, Sector::ZERO, bytes as usize)?.to_vec()),
+        }
+    }
+
+    fn contents(&self, device: &dyn BlockDevice) -> Result<Option<Foreign>, BlockError> {
+        let head = self.front(device)?;
+        if head.is_empty() {
             return Ok(None);
         }
-        let head = read_buffer(device, Sector::ZERO, bytes as usize)?;
         let found = recognise(&head);
         if found.as_ref().is_some_and(|found| found.kind == ForeignKind::Member)
             || fills(&head, device.capacity())

@@ -19,13 +19,13 @@ mod version2;
 
 pub use keys::{Keys, MAX_KEY_BYTES};
 
+use crate::guarded::{Guard, Guarded};
 use crate::layer_error::LayerError;
 use device::LuksDriver;
 use header::{Header, Obstacle};
 use std::sync::Arc;
 use undercroft_block::{
-    BlockDevice, Drive, Layer, Leaf, Limits, QueueOptions, SECTOR_SIZE, Sector, Taken, Window,
-    read_buffer,
+    BlockDevice, Drive, Leaf, QueueOptions, SECTOR_SIZE, Sector, Window, read_buffer,
 };
 
 /// Threads that encrypt.
@@ -110,40 +110,7 @@ impl Container {
         let driver = LuksDriver::new(Arc::clone(&below) as _, cipher, segment);
         let queue = QueueOptions { drive: Drive::Threads(THREADS), ..QueueOptions::default() };
         let leaf = Leaf::start(driver, queue).map_err(undercroft_block::stack::StackError::from)?;
-        Ok(Arc::new(LuksDevice { leaf, below }))
-    }
-}
-
-/// What is in a container.
-struct LuksDevice {
-    leaf: Leaf<LuksDriver>,
-    /// What it is stored in.
-    below: Arc<Window>,
-}
-
-impl BlockDevice for LuksDevice {
-    fn name(&self) -> &str {
-        self.leaf.name()
-    }
-
-    fn capacity(&self) -> Sector {
-        self.leaf.capacity()
-    }
-
-    fn limits(&self) -> Limits {
-        self.leaf.limits()
-    }
-
-    fn is_read_only(&self) -> bool {
-        self.leaf.is_read_only()
-    }
-
-    fn layer(&self) -> Layer<'_> {
-        self.leaf.layer()
-    }
-
-    fn check_alone(&self) -> Result<(), Taken> {
-        self.below.check_alone()
+        Ok(Arc::new(Guarded { leaf, guard: Guard::Below(below) }))
     }
 }
 

@@ -5,6 +5,7 @@ use super::{version0, version1};
 use crate::layer_error::LayerError;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use undercroft_block::partition::PartitionTable;
 use undercroft_block::stack::{Linear, Mirror, Stripe};
 use undercroft_block::{BlockDevice, SECTOR_SIZE, Sector, Window, read_buffer};
 
@@ -40,11 +41,11 @@ impl Member {
         type Parse = fn(&[u8], Sector) -> Option<Result<Superblock, String>>;
         let sectors = device.capacity().0;
         let at_end = [
-            (sectors.saturating_sub(16) & !7, version1::parse as Parse),
-            ((sectors & !127).saturating_sub(128), version0::parse as Parse),
+            (sectors.saturating_sub(16) & !7, version1::parse as Parse, false),
+            ((sectors & !127).saturating_sub(128), version0::parse as Parse, true),
         ];
-        let places = [(0, version1::parse as Parse), (8, version1::parse as Parse)];
-        for (place, parse) in places.into_iter().chain(at_end) {
+        let places = [(0, version1::parse as Parse, false), (8, version1::parse as Parse, false)];
+        for (place, parse, is_old) in places.into_iter().chain(at_end) {
             const { assert!(version0::LENGTH == version1::LENGTH) };
             let end = place + version1::LENGTH as u64 / SECTOR_SIZE;
             if end > sectors {
@@ -53,6 +54,7 @@ impl Member {
             let bytes = read_buffer(&**device, Sector(place), version1::LENGTH)?;
             match parse(&bytes, Sector(place)) {
                 None => {}
+                Some(Ok(superblock)) if is_old && is_of_partition(&**device, &superblock) => {}
                 Some(Ok(superblock)) => {
                     return Ok(Some(Self { device: Arc::clone(device), superblock }));
                 }
@@ -91,6 +93,12 @@ impl Member {
             _ => None,
         }
     }
+}
+
+/// Whether a superblock at the end of a disk is that of its last partition.
+fn is_of_partition(device: &dyn BlockDevice, superblock: &Superblock) -> bool {
+    version0::may_be_of_partition(superblock)
+        && PartitionTable::read(device).is_ok_and(|table| !table.partitions.is_empty())
 }
 
 /// The arrays that members belong to.

@@ -22,10 +22,18 @@ const FAILED: u32 = 1;
 /// Parses a superblock that is at a sector of a device; `None` if there is none of this place.
 pub(super) fn parse(bytes: &[u8], place: Sector) -> Option<Result<Superblock, String>> {
     let is_one = le32(bytes, 0) == 0xa92b_4efc && le32(bytes, 4) == 0 && le32(bytes, 8) == 90;
-    let size = u64::from(le32(bytes, 32)) * 2;
-    // That of a last partition is at the end of its disk, too.
-    let is_here = size <= place.0 && place.0 - size <= SLACK;
-    (is_one && is_here).then(|| checked(bytes, place))
+    (is_one && size(bytes) <= place.0).then(|| checked(bytes, place))
+}
+
+/// Whether a superblock may be that of the last partition of the device, which is at its end, too. A member
+/// may be longer than the array has use for, but rarely is.
+pub(super) fn may_be_of_partition(superblock: &Superblock) -> bool {
+    superblock.length.0 - superblock.size.0 > SLACK
+}
+
+/// Sectors of a member that the array uses.
+fn size(bytes: &[u8]) -> u64 {
+    u64::from(le32(bytes, 32)) * 2
 }
 
 fn checked(bytes: &[u8], place: Sector) -> Result<Superblock, String> {
@@ -61,7 +69,7 @@ fn checked(bytes: &[u8], place: Sector) -> Result<Superblock, String> {
         level: level.unwrap_or(Level::Other(0)),
         members: le32(bytes, 40) as usize,
         chunk: u64::from(le32(bytes, 260)) / 512,
-        size: Sector(u64::from(le32(bytes, 32)) * 2),
+        size: Sector(size(bytes)),
         events: le64(bytes, 156),
         // It was stopped, and nothing was left to be made the same.
         is_same: le32(bytes, 132) & 1 != 0 && matches!(le32(bytes, 172), 0 | u32::MAX),

@@ -2,10 +2,12 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod backing;
+mod formats;
 mod hostile;
 mod luks;
 mod lvm;
 mod qemu;
 mod raid;
 mod reads;
+mod vhdx_log;
 mod writes;

@@ -55,7 +55,7 @@ pub(crate) fn open(
     let leaf = FileLeaf { format, ..FileLeaf::new(PathBuf::from(image)) };
     let options = LeafOptions { read_only, ..LeafOptions::default() };
     match undercroft_container::open(&leaf, options) {
-        Ok(Some(device)) => Ok(Arc::new(device)),
+        Ok(Some(device)) => Ok(device),
         Ok(None) => Err("not recognised".into()),
         Err(error) => Err(error.to_string()),
     }

@@ -210,3 +210,38 @@ fn kinds_that_are_not_read_and_damage_are_named() {
     // Its superblock was at its end.
     assert_eq!(why.look(&[0], true).nodes().len(), 2);
 }
+
+/// Moves the second member of a mirror to a disk of twice its length, whose end is where it was put.
+fn moved(members: &Members) -> File {
+    let path = members.home.path().join("1");
+    let file = File::options().read(true).write(true).open(path).unwrap();
+    let mut block = vec![0; 4096];
+    let (end, place) = (8 << 20, (8 << 20) - (64 << 10));
+    file.read_exact_at(&mut block, place).unwrap();
+    file.write_all_at(&[0; 4096], place).unwrap();
+    file.set_len(2 * end).unwrap();
+    file.write_all_at(&block, end + place).unwrap();
+    file
+}
+
+#[test]
+fn an_old_superblock_is_at_the_end_of_a_longer_member_or_of_a_last_partition() {
+    let members = Members::new("mirror-0.90");
+    let file = moved(&members);
+    let device = members.open(&[0, 1], false).unwrap();
+    assert!(!device.is_read_only(), "both members are there");
+    drop(device);
+    // A table with one partition: the second half of the disk.
+    let mut table = [0; 512];
+    table[446 + 4] = 0xfd;
+    table[446 + 8..446 + 12].copy_from_slice(&16_384_u32.to_le_bytes());
+    table[446 + 12..446 + 16].copy_from_slice(&16_384_u32.to_le_bytes());
+    table[510..].copy_from_slice(&[0x55, 0xaa]);
+    file.write_all_at(&table, 0).unwrap();
+    let disk: Arc<dyn BlockDevice> =
+        Arc::new(FileDevice::open(&members.home.path().join("1"), true).unwrap());
+    let layers = Layers::look(&disk, &Choice::default(), Depth::Everything, &Keys::default());
+    let places: Vec<_> =
+        layers.unwrap().nodes().iter().map(|node| node.place.to_string()).collect();
+    assert_eq!(places, ["the disk", "partition 1", "an array (RAID 1)"]);
+}
