@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     // Later, beside the threads of a network disk, it would take 20 ms.
     undercroft_block::prepare_process();
     undercroft_block::announce_fallback(|fallback| report::note(fallback));
-    undercroft_container::register();
+    undercroft_container::register(|what| report::note(what));
     #[cfg(feature = "network")]
     undercroft_nbd::client::register();
     let mut options = std::env::args_os().take_while(|argument| argument != "--");

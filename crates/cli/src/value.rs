@@ -2,6 +2,7 @@
 
 use std::error::Error;
 
+use crate::image::Stretch;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -64,6 +65,18 @@ pub(crate) fn logical_volume(text: &str) -> Result<String, String> {
         }
         _ => Err("write GROUP/VOLUME, such as vg/root".to_owned()),
     }
+}
+
+/// A stretch of an image: `START[,size=BYTES]`.
+pub(crate) fn stretch(text: &str) -> Result<Stretch, String> {
+    let (start, length) = match text.split_once(',') {
+        None => (text, None),
+        Some((start, rest)) => match rest.strip_prefix("size=") {
+            Some(length) => (start, Some(length)),
+            None => return Err("write BYTES or BYTES,size=BYTES, such as 1M,size=10G".to_owned()),
+        },
+    };
+    Ok(Stretch { start: size(start)?, bytes: length.map(size).transpose()? })
 }
 
 /// Bytes: a number, which may have a fraction, with an optional suffix. K, M, G, T, P and E with or

@@ -1,9 +1,12 @@
 //! An image, and the images that it has the changes to.
 
 use crate::counts::{self, Lie};
+use crate::disk::{Stored, invalid};
 use crate::error::ContainerError;
 use crate::header;
 use crate::neighbours::Neighbours;
+use crate::obstacle::Obstacle;
+use crate::snapshot::{self, Past, Snapshot};
 use imago::FormatAccess;
 use imago::file::File as Storage;
 use imago::qcow2::Qcow2;
@@ -40,6 +43,20 @@ pub(crate) fn start(file: &File) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// The snapshots in a qcow2 image.
+pub(crate) fn snapshots(path: &Path, file: &File) -> Result<Vec<Snapshot>, ContainerError> {
+    let failed = |source| ContainerError::Open { path: path.into(), source };
+    let bytes = start(file).map_err(failed)?;
+    let length = file.metadata().map_err(failed)?.len();
+    header::check(&bytes, length, false).map_err(|obstacle| obstacle.of(path, QCOW2))?;
+    let read = |at, bytes: u64| {
+        let mut memory = vec![0; bytes as usize];
+        file.read_exact_at(&mut memory, at)?;
+        Ok(memory)
+    };
+    snapshot::list(&bytes, read, invalid).map_err(|error| Obstacle::Read(error).of(path, QCOW2))
+}
+
 impl Chain {
     /// The disk in a qcow2 image. `depth` images are above it.
     pub(crate) fn open_qcow2(
@@ -74,6 +91,36 @@ impl Chain {
         };
         image.set_backing(backing);
         Ok(FormatAccess::new(image))
+    }
+
+    /// The disk in a qcow2 image as it was at a snapshot, which is named by its name or its identifier.
+    pub(crate) fn open_snapshot(
+        &self,
+        path: &Path,
+        file: File,
+        name: &str,
+    ) -> Result<Past, ContainerError> {
+        let failed = |source| ContainerError::Open { path: path.into(), source };
+        let bytes = start(&file).map_err(failed)?;
+        let all = snapshots(path, &file)?;
+        let by_id = || all.iter().find(|snapshot| snapshot.id == name);
+        let Some(snapshot) = all.iter().find(|snapshot| snapshot.name == name).or_else(by_id)
+        else {
+            let names = all.into_iter().map(|snapshot| snapshot.name).collect();
+            return Err(ContainerError::NoSnapshot { path: path.into(), name: name.into(), names });
+        };
+        let storage = Storage::try_from(file.try_clone().map_err(failed)?).map_err(failed)?;
+        let damaged =
+            |what: String| ContainerError::Damaged { path: path.into(), kind: QCOW2, what };
+        let image = Qcow2::<Storage>::open_image(storage, false);
+        let image = image.map_err(|error| damaged(error.to_string()))?;
+        let format = image.implicit_backing_format().cloned();
+        let backing = match image.implicit_backing_file() {
+            Some(name) => Some(self.open_backing(path, name, format.as_deref(), 0)?),
+            None => None,
+        };
+        let stored = Stored::new(file).map_err(failed)?;
+        Past::new(stored, &bytes, snapshot.clone(), backing).map_err(damaged)
     }
 
     /// The image that another one has the changes to.

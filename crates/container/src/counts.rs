@@ -5,6 +5,7 @@
 //! docs/interop/qcow2 in QEMU's documentation.
 
 use crate::field::{be32, be64};
+use crate::snapshot::{self, Snapshot};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::fs::File;
@@ -13,8 +14,6 @@ use std::os::unix::fs::FileExt;
 
 /// Blocks of counts that are kept in memory.
 const KEPT_BLOCKS: usize = 256;
-/// Longest list of snapshots, in bytes of names and all else.
-const MAX_SNAPSHOTS: u64 = 64 << 20;
 
 /// Bits of an entry: the cluster has one reference, is compressed, reads as zeroes.
 const ONLY: u64 = 1 << 63;
@@ -87,8 +86,9 @@ pub(crate) fn check(file: &File, header: &[u8]) -> Result<(), Lie> {
     }
     let active = Table { at: be64(header, 40), entries: be32(header, 36), is_active: true };
     counts.table(active)?;
-    for snapshot in snapshots(image, be64(header, 64), be32(header, 60))? {
-        counts.table(snapshot)?;
+    let read = |at, bytes| image.read(at, bytes);
+    for Snapshot { table_at, entries, .. } in snapshot::list(header, read, Lie::Found)? {
+        counts.table(Table { at: table_at, entries, is_active: false })?;
     }
     Ok(())
 }
@@ -189,23 +189,6 @@ impl Counts<'_> {
         let field = &bytes[start..start + (1 << (self.order - 3))];
         Ok(field.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
     }
-}
-
-/// The tables of the snapshots.
-fn snapshots(image: Bytes<'_>, at: u64, count: u32) -> Result<Vec<Table>, Lie> {
-    let (mut at, mut tables) = (at, Vec::new());
-    let end = at.saturating_add(MAX_SNAPSHOTS);
-    for _ in 0..count {
-        let fixed = image.read(at, 40)?;
-        let be16 = |at: usize| u64::from(fixed[at]) << 8 | u64::from(fixed[at + 1]);
-        let length = 40 + u64::from(be32(&fixed, 36)) + be16(12) + be16(14);
-        tables.push(Table { at: be64(&fixed, 0), entries: be32(&fixed, 8), is_active: false });
-        at = at.saturating_add(length.next_multiple_of(8));
-        if at > end {
-            return Err(Lie::Found(format!("{count} snapshots take more than 64 MiB")));
-        }
-    }
-    Ok(tables)
 }
 
 impl Bytes<'_> {

@@ -1,6 +1,6 @@
 //! Disks that are only read, and the files that they are in.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::FileExt;
 
@@ -46,6 +46,10 @@ impl Stored {
         let mut bytes = [0; LENGTH];
         self.fill(at, &mut bytes)?;
         Ok(bytes)
+    }
+
+    pub(crate) fn metadata(&self) -> io::Result<Metadata> {
+        self.file.metadata()
     }
 
     pub(crate) fn into_file(self) -> File {

@@ -32,8 +32,8 @@ pub enum ContainerError {
     },
     /// The file has something that is not read here.
     #[error(
-        "{} is a {kind} image with {what}, which is not read; `qemu-img convert -O raw` makes a raw image of it",
-        path.display()
+        "{} is a {kind} image with {what}, which is not read; `{}` makes a raw image of it",
+        path.display(), way(kind)
     )]
     NotSupported {
         /// The file.
@@ -42,6 +42,29 @@ pub enum ContainerError {
         kind: &'static str,
         /// What it has.
         what: String,
+    },
+    /// What is compressed is not the bytes of a disk.
+    #[error(
+        "{} is {found} compressed with {kind}, and no raw disk; decompress it to a file, and name that",
+        path.display()
+    )]
+    Holds {
+        /// The file.
+        path: PathBuf,
+        /// The compression, such as `xz`.
+        kind: &'static str,
+        /// What it is, with its article.
+        found: &'static str,
+    },
+    /// There is no such snapshot in the image.
+    #[error("{} has no snapshot \"{}\"{}", path.display(), name.escape_debug(), listed(names))]
+    NoSnapshot {
+        /// The file.
+        path: PathBuf,
+        /// What was asked for.
+        name: String,
+        /// Those that there are.
+        names: Vec<String>,
     },
     /// The file is to be changed, and its format is only read.
     #[error(
@@ -53,6 +76,12 @@ pub enum ContainerError {
         path: PathBuf,
         /// The format, such as `vmdk`.
         kind: &'static str,
+    },
+    /// A snapshot is to be changed.
+    #[error("a snapshot in {} is only read; `undercroft convert` makes an image of it", path.display())]
+    Past {
+        /// The file.
+        path: PathBuf,
     },
     /// A part of the disk is in another file, which nobody has allowed to be read.
     #[error(
@@ -88,4 +117,22 @@ pub enum ContainerError {
         /// Files that may be below each other.
         most: usize,
     },
+}
+
+/// The program that makes raw images of those that are not read here.
+fn way(kind: &str) -> &str {
+    match kind {
+        "gzip" => "gzip --decompress",
+        "xz" => "xz --decompress",
+        "zstd" => "zstd --decompress",
+        _ => "qemu-img convert -O raw",
+    }
+}
+
+fn listed(names: &[String]) -> String {
+    if names.is_empty() {
+        return "; only qcow2 images may have some".to_owned();
+    }
+    let names: Vec<_> = names.iter().map(|name| format!("{name:?}")).collect();
+    format!("; there are {}", names.join(", "))
 }

@@ -125,8 +125,8 @@ mod tests {
     #[test]
     fn absurd_fields_are_named() {
         let is_right = |fields: &[_], writable| check(&header(fields), 1 << 20, writable);
-        assert_eq!(is_right(&[], true), Ok(()));
-        assert_eq!(is_right(&[(72, DIRTY, 8)], false), Ok(()));
+        assert!(is_right(&[], true).is_ok());
+        assert!(is_right(&[(72, DIRTY, 8)], false).is_ok());
         for (field, word) in [
             ((4, 9, 4), "version"),
             ((20, 40, 4), "2^40"),

@@ -6,7 +6,7 @@
 //! [`open`] looks at the first bytes of a file. If they are those of a format that is known, the disk in
 //! it is a [`BlockDevice`] with threads of its own, so that volumes, partitions and stacks can be on it as
 //! on any other. Known is qcow2, versions 2 and 3, read and written by the crate `imago`. VMDK, VHD, VHDX and
-//! VDI are only read. A file that is to be changed is held as [`FileDevice`](undercroft_block::FileDevice)
+//! VDI are only read, and so are raw disks compressed with gzip, xz or zstd. A file that is to be changed is held as [`FileDevice`](undercroft_block::FileDevice)
 //! holds it.
 //!
 //! An image may name other files: one that it has the changes to, or those with its data. Such files are not
@@ -29,12 +29,16 @@ mod blocks;
 mod guarded;
 mod inflate;
 mod neighbours;
+mod note;
 mod obstacle;
 mod reader;
 
-mod counts;
 mod formats;
 mod header;
+mod packed;
+mod snapshot;
+
+mod counts;
 
 mod chain;
 
@@ -50,7 +54,9 @@ pub mod layers;
 
 pub use error::ContainerError;
 pub use layer_error::LayerError;
-pub use open::{format_of, open, register};
+pub use note::Note;
+pub use open::{format_of, open, register, snapshots_of};
+pub use snapshot::Snapshot;
 
 #[cfg(doc)]
 use layers::Layers;

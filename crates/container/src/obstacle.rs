@@ -13,6 +13,8 @@ pub(crate) enum Obstacle {
     Damaged(String),
     /// Something that is not read here.
     NotSupported(String),
+    /// What is compressed is no disk.
+    Holds(&'static str),
     /// Another file is in the way, by which everything is known already.
     Other(ContainerError),
 }
@@ -28,6 +30,7 @@ impl Obstacle {
             Self::Read(source) => ContainerError::Open { path, source },
             Self::Damaged(what) => ContainerError::Damaged { path, kind, what },
             Self::NotSupported(what) => ContainerError::NotSupported { path, kind, what },
+            Self::Holds(found) => ContainerError::Holds { path, kind, found },
             Self::Other(error) => error,
         }
     }

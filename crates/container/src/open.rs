@@ -1,14 +1,17 @@
 //! From a file to the disk in it.
 
 use crate::chain::{self, Chain, QCOW2};
-use crate::disk::Stored;
+use crate::disk::{Disk, Stored};
 use crate::driver::ContainerDriver;
 use crate::error::ContainerError;
 use crate::formats::Format;
 use crate::guarded::{Guard, Guarded};
 use crate::header;
 use crate::neighbours::Neighbours;
+use crate::note::{self, Note};
+use crate::packed::Packing;
 use crate::reader::Reader;
+use crate::snapshot::Snapshot;
 use std::error::Error;
 use std::fs::{File, OpenOptions};
 use std::path::Path;
@@ -19,8 +22,10 @@ use undercroft_block::{BlockDevice, Drive, Driver, Exclusive, Leaf, QueueOptions
 /// Threads that read and write.
 const THREADS: usize = 4;
 
-/// Lets all descriptions of devices in this process have such disks.
-pub fn register() {
+/// Lets all descriptions of devices in this process have such disks. `note` is told what takes long, and
+/// why.
+pub fn register(note: Note) {
+    note::set(note);
     register_containers(open_leaf);
 }
 
@@ -37,10 +42,22 @@ pub fn format_of(path: &Path) -> Option<&'static str> {
     container(path).map(|(container, _)| container.name())
 }
 
+/// The snapshots in a file, in the order of the image; none where its format has none.
+///
+/// # Errors
+/// The image is damaged, or cannot be read.
+pub fn snapshots_of(path: &Path) -> Result<Vec<Snapshot>, ContainerError> {
+    match container(path) {
+        Some((Container::Qcow2, stored)) => chain::snapshots(path, &stored.into_file()),
+        _ => Ok(Vec::new()),
+    }
+}
+
 /// The formats that are known.
 enum Container {
     Qcow2,
     Read(Format),
+    Packed(Packing),
 }
 
 impl Container {
@@ -48,6 +65,7 @@ impl Container {
         match self {
             Self::Qcow2 => QCOW2,
             Self::Read(format) => format.name(),
+            Self::Packed(packing) => packing.name(),
         }
     }
 }
@@ -62,8 +80,11 @@ fn container(path: &Path) -> Option<(Container, Stored)> {
     if header::is_qcow2(&start) {
         return Some((Container::Qcow2, stored));
     }
-    let format = Format::of(&start, &stored)?;
-    Some((Container::Read(format), stored))
+    let found = match Packing::of(&start) {
+        Some(packing) => Container::Packed(packing),
+        None => Container::Read(Format::of(&start, &stored)?),
+    };
+    Some((found, stored))
 }
 
 /// Opens the disk in a file; `None` if the file has no format of its own that is known. How bytes are
@@ -76,22 +97,54 @@ pub fn open(
     options: LeafOptions,
 ) -> Result<Option<Arc<dyn BlockDevice>>, ContainerError> {
     let path = leaf.path.as_path();
-    let Some((container, stored)) = container(path) else { return Ok(None) };
+    let no_snapshot = |name: &String| {
+        let (path, name, names) = (path.to_owned(), name.clone(), Vec::new());
+        ContainerError::NoSnapshot { path, name, names }
+    };
+    let snapshot = leaf.snapshot.as_ref();
+    let Some((container, stored)) = container(path) else {
+        return snapshot.map_or(Ok(None), |name| Err(no_snapshot(name)));
+    };
     let failed = |source| ContainerError::Open { path: path.into(), source };
-    let name = path.display().to_string();
     let is_allowed = leaf.format == DiskFormat::Backed;
     let neighbours = Neighbours::of(path, is_allowed).map_err(failed)?;
-    if let Container::Read(format) = container {
-        let kind = format.name();
-        if !options.read_only {
-            return Err(ContainerError::ReadOnly { path: path.into(), kind });
-        }
-        let disk = format.open(stored, path, &neighbours);
-        let disk = disk.map_err(|obstacle| obstacle.of(path, kind))?;
-        return start(Reader { name, disk }, options, Guard::None).map(Some);
+    let kind = container.name();
+    let is_qcow2 = matches!(container, Container::Qcow2);
+    if let Some(name) = snapshot.filter(|_| !is_qcow2) {
+        return Err(no_snapshot(name));
     }
+    if !options.read_only && snapshot.is_some() {
+        return Err(ContainerError::Past { path: path.into() });
+    }
+    if !options.read_only && !is_qcow2 {
+        return Err(ContainerError::ReadOnly { path: path.into(), kind });
+    }
+    let disk = match container {
+        Container::Qcow2 if let Some(name) = snapshot => {
+            let chain = Chain { first: path.into(), neighbours };
+            let past = chain.open_snapshot(path, stored.into_file(), name)?;
+            Ok(Box::new(past) as Box<dyn Disk>)
+        }
+        Container::Qcow2 => {
+            return open_qcow2(path, stored.into_file(), neighbours, options).map(Some);
+        }
+        Container::Read(format) => format.open(stored, path, &neighbours),
+        Container::Packed(packing) => packing.open(stored, path),
+    };
+    let disk = disk.map_err(|obstacle| obstacle.of(path, kind))?;
+    start(Reader { name: path.display().to_string(), disk }, options, Guard::None).map(Some)
+}
+
+fn open_qcow2(
+    path: &Path,
+    file: File,
+    neighbours: Neighbours,
+    options: LeafOptions,
+) -> Result<Arc<dyn BlockDevice>, ContainerError> {
+    let failed = |source| ContainerError::Open { path: path.into(), source };
+    let name = path.display().to_string();
     let (file, guard) = if options.read_only {
-        (stored.into_file(), Guard::None)
+        (file, Guard::None)
     } else {
         let file = OpenOptions::new().read(true).write(true).open(path).map_err(failed)?;
         let (file, exclusive) = Exclusive::claim(file, &name)?;
@@ -99,7 +152,7 @@ pub fn open(
     };
     let chain = Chain { first: path.into(), neighbours };
     let image = chain.open_qcow2(path, file, !options.read_only, 0)?;
-    start(ContainerDriver::new(name, image, options.read_only), options, guard).map(Some)
+    start(ContainerDriver::new(name, image, options.read_only), options, guard)
 }
 
 /// The device of a driver, with threads of its own.

@@ -48,6 +48,8 @@ pub struct MountOptions {
     pub lv: Option<String>,
     /// `offset=`, as it was typed.
     pub offset: Option<String>,
+    /// `sizelimit=`, as it was typed.
+    pub size_limit: Option<String>,
     /// `remount`: a mount gets other options.
     pub remount: bool,
     /// `nofail`: an image that is not there is no failure.
@@ -169,6 +171,7 @@ impl MountOptions {
             "key-file" => self.key_file = Some(nonempty(name, value)?),
             "lv" => self.lv = Some(nonempty(name, value)?),
             "offset" => self.offset = Some(value.to_owned()),
+            "sizelimit" => self.size_limit = Some(value.to_owned()),
             // Defaults of this mount, and options for the programs that read fstab.
             "default_permissions"
             | "defaults"

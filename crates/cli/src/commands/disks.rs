@@ -9,8 +9,10 @@ use anyhow::Result;
 use clap::ValueHint;
 use serde::Serialize;
 use std::io::Write;
+use std::path::Path;
 use undercroft_block::partition::Scheme;
 use undercroft_block::stack::{Description, DiskFormat};
+use undercroft_container::Snapshot;
 use undercroft_container::layers::{Layers, Node, Place};
 use undercroft_source::Foreign;
 
@@ -45,10 +47,22 @@ struct Disk {
     /// How the file holds the disk.
     format: &'static str,
     bytes: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    snapshots: Vec<Past>,
     #[serde(flatten)]
     contents: Contents,
     #[serde(flatten)]
     inside: Inside,
+}
+
+/// The disk as it was.
+#[derive(Serialize)]
+struct Past {
+    id: String,
+    name: String,
+    bytes: u64,
+    /// Seconds since 1970.
+    made: u32,
 }
 
 /// What is in a device.
@@ -138,13 +152,14 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     for (index, image) in args.images.iter().enumerate() {
         let (name, format) = (image.to_string(), format_of(image, &args.format));
         let layers = look(image, &args.format)?;
+        let snapshots = snapshots(image, &args.format)?;
         if args.json {
-            report::json_line(out, &Disk::new(name, format, &layers))?;
+            report::json_line(out, &Disk::new(name, format, snapshots, &layers))?;
         } else {
             if index > 0 {
                 writeln!(out)?;
             }
-            print(&name, format, &layers, out)?;
+            print(&name, format, &snapshots, &layers, out)?;
         }
     }
     Ok(Outcome::Done)
@@ -152,9 +167,20 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
 
 /// How an image holds the disk.
 fn format_of(image: &Description, format: &FormatArgs) -> &'static str {
-    let is_raw = format.disk_format() == DiskFormat::Raw;
-    let path = image.as_path().filter(|_| !is_raw);
-    path.and_then(undercroft_container::format_of).unwrap_or("raw")
+    container(image, format).and_then(undercroft_container::format_of).unwrap_or("raw")
+}
+
+/// The file of an image, if it may have a format of its own.
+fn container<'i>(image: &'i Description, format: &FormatArgs) -> Option<&'i Path> {
+    image.as_path().filter(|_| format.disk_format() != DiskFormat::Raw)
+}
+
+/// The snapshots in an image, unless one of them is looked at.
+fn snapshots(image: &Description, format: &FormatArgs) -> Result<Vec<Past>> {
+    let path = container(image, format).filter(|_| format.snapshot().is_none());
+    let all = path.map_or(Ok(Vec::new()), undercroft_container::snapshots_of)?;
+    let past = |Snapshot { id, name, bytes, seconds, .. }| Past { id, name, bytes, made: seconds };
+    Ok(all.into_iter().map(past).collect())
 }
 
 fn look(image: &Description, format: &FormatArgs) -> Result<Layers> {
@@ -166,10 +192,10 @@ fn look(image: &Description, format: &FormatArgs) -> Result<Layers> {
 }
 
 impl Disk {
-    fn new(name: String, format: &'static str, layers: &Layers) -> Self {
+    fn new(name: String, format: &'static str, snapshots: Vec<Past>, layers: &Layers) -> Self {
         let root = &layers.nodes()[0];
         let (contents, inside) = (Contents::new(root.contents.as_ref()), Inside::of(layers, 0));
-        Self { name, format, bytes: root.bytes, contents, inside }
+        Self { name, format, bytes: root.bytes, snapshots, contents, inside }
     }
 }
 
@@ -251,10 +277,27 @@ impl Contents {
 type Row = [String; 6];
 
 /// A table as lsblk prints one.
-fn print(name: &str, format: &str, layers: &Layers, out: &mut dyn Write) -> Result<()> {
+fn print(
+    name: &str,
+    format: &str,
+    snapshots: &[Past],
+    layers: &Layers,
+    out: &mut dyn Write,
+) -> Result<()> {
     let title = ["NAME", "SIZE", "TYPE", "CONTENTS", "LABEL", "UUID"].map(str::to_owned);
     let root = row(&layers.nodes()[0], text::visible(name), format.to_owned());
     let mut rows = vec![title, root];
+    rows.extend(snapshots.iter().map(|past| {
+        let [name, bytes] = [text::visible(&past.name), text::short_bytes(past.bytes)];
+        [
+            format!("@{name}"),
+            bytes,
+            "snapshot".to_owned(),
+            String::new(),
+            String::new(),
+            String::new(),
+        ]
+    }));
     branches(layers, 0, "", &mut rows);
     let width = |column: usize| {
         rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default()

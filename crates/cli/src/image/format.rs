@@ -15,9 +15,16 @@ pub(crate) struct FormatArgs {
     #[arg(long, value_name = "FORMAT", conflicts_with = "backing", help_heading = IMAGE_HEADING)]
     format: Option<Format>,
 
-    /// Read the file, too, that a qcow2 has only the changes to, if that is in its directory or below.
+    /// Read the files, too, that an image names, if they are in its directory or below: what a qcow2 has only
+    /// the changes to, the data of a VMDK.
     #[arg(long, help_heading = IMAGE_HEADING)]
     backing: bool,
+
+    /// The disk as it was at this snapshot of a qcow2, by its name or its identifier; it is only read.
+    ///
+    /// `undercroft disks` lists them.
+    #[arg(long, value_name = "NAME", conflicts_with = "format", help_heading = IMAGE_HEADING)]
+    snapshot: Option<String>,
 
     /// What opens a LUKS container is all that is in this file.
     ///
@@ -43,6 +50,11 @@ impl FormatArgs {
     pub(crate) fn key_ring_with(&self, file: &Path) -> Result<KeyRing> {
         let files: Vec<_> = self.key_file.iter().cloned().chain([file.to_owned()]).collect();
         KeyRing::of(&files)
+    }
+
+    /// The snapshot that is the disk.
+    pub(crate) fn snapshot(&self) -> Option<&str> {
+        self.snapshot.as_deref()
     }
 
     /// What they say of the format.

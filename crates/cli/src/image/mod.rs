@@ -40,7 +40,7 @@ pub(crate) use format::FormatArgs;
 pub(crate) use image_name::ImageName;
 use keys::KeyRing;
 use part::Opened;
-pub(crate) use part::{Part, PartArgs};
+pub(crate) use part::{Part, PartArgs, Stretch};
 pub(crate) use undercroft_container::layers::PartitionChoice;
 use undercroft_container::layers::{Choice, Depth, Layers, Place};
 
@@ -392,6 +392,7 @@ impl ImageArgs {
         };
         let image = self.image.device.clone().with_engine(self.engine);
         let image = image.with_format(self.format.disk_format());
+        let image = image.with_snapshot(self.format.snapshot());
         let disk = image.open_with_limit(read_only, time_limit, Some(Arc::new(note)));
         let disk = disk.map_err(|error| match self.mounted().filter(|_| !read_only) {
             Some(mounted) => anyhow!(error).context(mounted),
@@ -485,7 +486,7 @@ impl ImageArgs {
 
     /// The byte of the disk with which the device begins that was opened, if all of it follows there.
     pub(crate) fn first_byte(&self) -> Option<u64> {
-        let offset = if let Part::Offset(offset) = self.part() { offset } else { 0 };
+        let offset = if let Part::Stretch(stretch) = self.part() { stretch.start } else { 0 };
         self.chosen.get().into_iter().flatten().try_fold(offset, |start, place| match place {
             Place::Partition(partition) => start.checked_add(partition.start.to_bytes()?),
             _ => None,

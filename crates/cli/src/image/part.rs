@@ -19,8 +19,15 @@ pub(crate) enum Part {
     Found(Choice),
     /// All of the image, or what the choice means, whatever is in it, as a server of devices takes it.
     Exactly(Choice),
-    /// Everything from this byte.
-    Offset(u64),
+    /// A stretch that is said by hand.
+    Stretch(Stretch),
+}
+
+/// Bytes of an image: from one on, so many or all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    pub(crate) start: u64,
+    pub(crate) bytes: Option<u64>,
 }
 
 impl Default for Part {
@@ -37,12 +44,12 @@ impl Part {
 
     /// Of the values of options, of which the first goes without the others.
     pub(crate) fn of(
-        offset: Option<u64>,
+        stretch: Option<Stretch>,
         partition: Option<&PartitionChoice>,
         logical: Option<&str>,
     ) -> Self {
         let (partition, logical) = (partition.cloned(), logical.map(str::to_owned));
-        offset.map_or(Self::Found(Choice { partition, logical }), Self::Offset)
+        stretch.map_or(Self::Found(Choice { partition, logical }), Self::Stretch)
     }
 
     /// The same, whatever is in it.
@@ -60,10 +67,11 @@ impl Part {
 /// The options that say which part of an image is the volume.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct PartArgs {
-    /// The volume starts at this byte of the image (suffixes such as K, M, G).
-    #[arg(long, value_name = "BYTES", value_parser = value::size,
+    /// The volume starts at this byte of the image (suffixes such as K, M, G), and has so many bytes, or all
+    /// to the end.
+    #[arg(long, value_name = "BYTES[,size=BYTES]", value_parser = value::stretch,
         conflicts_with_all = ["partition", "lv"], help_heading = IMAGE_HEADING)]
-    offset: Option<u64>,
+    offset: Option<Stretch>,
 
     /// The volume is this partition of a disk image (GPT or MBR), or in it: its number, its name, or the
     /// label of the volume.
@@ -100,8 +108,8 @@ pub(super) struct Opened {
 /// The device that a part of a disk is.
 pub(super) fn open(disk: Arc<dyn BlockDevice>, part: &Part, keys: &KeyRing) -> Result<Opened> {
     let (choice, as_it_is) = match part {
-        Part::Offset(offset) => {
-            let device = from_offset(disk, *offset)?;
+        Part::Stretch(stretch) => {
+            let device = by_hand(disk, *stretch)?;
             return Ok(Opened { device, way: Vec::new(), notes: Vec::new() });
         }
         Part::Exactly(choice) if choice.is_empty() && disk.members().is_empty() => {
@@ -135,12 +143,26 @@ pub(super) fn open(disk: Arc<dyn BlockDevice>, part: &Part, keys: &KeyRing) -> R
     Ok(Opened { device: selected.device, way, notes })
 }
 
-fn from_offset(disk: Arc<dyn BlockDevice>, offset: u64) -> Result<Arc<dyn BlockDevice>> {
-    let start = Sector::from_bytes(offset)
-        .ok_or_else(|| Usage(format!("--offset {offset} is not a multiple of 512")))?;
+fn by_hand(disk: Arc<dyn BlockDevice>, stretch: Stretch) -> Result<Arc<dyn BlockDevice>> {
+    let sectors = |what: &str, bytes: u64| {
+        let sectors = Sector::from_bytes(bytes);
+        sectors.ok_or_else(|| Usage(format!("{what} {bytes} is not a multiple of 512")))
+    };
+    let Stretch { start: offset, bytes } = stretch;
+    let start = sectors("--offset", offset)?;
+    let length = bytes.map(|bytes| sectors("--offset: size", bytes)).transpose()?;
     let capacity = disk.capacity();
-    let window = Window::from_sector(disk, start).with_context(|| {
-        format!("--offset {offset} is behind the end of the image, which has {capacity} sectors")
+    let window = match length {
+        Some(length) => Window::new(disk, start, length),
+        None => Window::from_sector(disk, start),
+    };
+    let window = window.with_context(|| match bytes {
+        Some(bytes) => format!(
+            "--offset {offset},size={bytes} ends behind the end of the image, which has {capacity} sectors"
+        ),
+        None => format!(
+            "--offset {offset} is behind the end of the image, which has {capacity} sectors"
+        ),
     })?;
     Ok(Arc::new(window))
 }

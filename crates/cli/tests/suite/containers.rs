@@ -1,137 +1,168 @@
-//! Container images on the command line, and layers put on a volume.
+//! Volumes in images of all formats: those that are only read, compressed ones, snapshots, stretches by hand.
 
+use serde_json::Value;
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Command;
 
-use undercroft_judges::Xfsprogs;
+use crate::run::{fails, program, succeeds};
 
-use crate::run::{fails, succeeds, undercroft};
-
-/// Runs a line of shell in a directory.
-fn shell(directory: &Path, line: &str) {
-    let output = Command::new("sh").args(["-ec", line]).current_dir(directory).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+/// A directory with a disk of one partition, in which a file has this text.
+struct Place {
+    home: tempfile::TempDir,
 }
 
-/// What `docker save` would write: one layer with a file.
-const SAVE: &str = r#"
-mkdir tree; echo one > tree/file; tar -cf layer.tar -C tree .
-sum=$(sha256sum layer.tar | cut -c1-64)
-echo '{"os":"linux","architecture":"amd64","config":{"Env":["A=b"]},"rootfs":{"diff_ids":["sha256:'$sum'"]}}' > config.json
-echo '[{"Config":"config.json","RepoTags":["app:1"],"Layers":["layer.tar"]}]' > manifest.json
-tar -cf named.tar manifest.json config.json layer.tar
-mkdir blobs && mv config.json layer.tar blobs
-sed -i 's,config.json,blobs/config.json,; s,layer.tar,blobs/layer.tar,' manifest.json
-tar -cf saved.tar manifest.json blobs
-"#;
+impl Place {
+    fn new() -> Self {
+        let own = Self { home: tempfile::tempdir().unwrap() };
+        fs::create_dir(own.at("tree")).unwrap();
+        fs::write(own.at("tree/name"), "box\n").unwrap();
+        fs::write(own.at("tree/data"), vec![7; 3 << 20]).unwrap();
+        let build = ["build", "--disk=gpt", "--disk-size=100M"];
+        succeeds([&build[..], &[&own.path("tree"), &own.path("disk")]].concat());
+        own
+    }
 
-#[test]
-fn an_image_is_recognised_and_its_config_written() {
-    let home = tempfile::tempdir().unwrap();
-    shell(home.path(), SAVE);
-    let path = |name: &str| home.path().join(name).display().to_string();
-    let (saved, image, config) = (path("saved.tar"), path("image"), path("out.json"));
-    let built = undercroft(["build", &saved, &image, "--config-to", &config]);
-    let said = String::from_utf8(built.stderr).unwrap();
-    assert!(built.status.success() && said.contains("is a container image"), "{said}");
-    assert_eq!(fs::read(&config).unwrap(), fs::read(path("blobs/config.json")).unwrap());
-    assert_eq!(succeeds(["cat", &image, "/file"]), "one\n");
-    // Neither is replaced without --force, and neither appears when the other cannot.
-    assert!(fails(1, ["build", &saved, &path("new"), "--config-to", &config]).contains("--force"));
-    assert!(!Path::new(&path("new")).exists());
-    let report =
-        succeeds(["build", "--force", "--json", &format!("docker-archive:{saved}"), &image]);
-    assert!(report.contains("\"layers\":1") && report.contains("linux/amd64"), "{report}");
-    // As it is.
-    succeeds(["build", "--force", &format!("tar:{saved}"), &image]);
-    assert!(succeeds(["ls", &image]).contains("manifest.json"));
-    let other = fails(1, ["build", &format!("docker-archive:{saved}:app:2"), &path("new")]);
-    assert!(other.contains("app:1"), "{other}");
+    fn at(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.at(name).display().to_string()
+    }
+
+    /// Runs a command there, which must succeed.
+    #[track_caller]
+    fn shell(&self, command: &str) {
+        let output =
+            Command::new("sh").args(["-ec", command]).current_dir(self.home.path()).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    }
 }
 
-/// A stream shows its form at its end.
 #[test]
-fn an_image_on_standard_input_is_not_packed_as_files() {
-    let home = tempfile::tempdir().unwrap();
-    shell(home.path(), SAVE);
-    // The names that docker gives.
-    let by_digest = r#"
-config=$(sha256sum blobs/config.json | cut -c1-64); layer=$(sha256sum blobs/layer.tar | cut -c1-64)
-cp blobs/config.json $config.json; mkdir $layer; cp blobs/layer.tar $layer
-echo '[{"Config":"'$config.json'","RepoTags":["app:1"],"Layers":["'$layer'/layer.tar"]}]' > manifest.json
-tar -cf docker.tar $config.json $layer manifest.json
-"#;
-    shell(home.path(), by_digest);
-    let build = |source: &str, options: &str| {
-        let command = env!("CARGO_BIN_EXE_undercroft");
-        let line = format!("{command} build --force {options} {source} image < docker.tar");
-        Command::new("bash").args(["-c", &line]).current_dir(home.path()).output().unwrap()
+fn images_that_are_only_read() {
+    let own = Place::new();
+    for (format, options, name) in [
+        ("vmdk", "subformat=monolithicSparse", "a.vmdk"),
+        ("vmdk", "subformat=streamOptimized", "b.vmdk"),
+        ("vpc", "subformat=dynamic", "a.vhd"),
+        ("vpc", "subformat=fixed,force_size=on", "b.vhd"),
+        ("vhdx", "subformat=dynamic", "a.vhdx"),
+        ("vdi", "static=off", "a.vdi"),
+    ] {
+        own.shell(&format!("qemu-img convert -f raw -O {format} -o {options} disk {name}"));
+        let image = own.path(name);
+        assert_eq!(succeeds(["cat", &image, "/name"]), "box\n", "{name}");
+        let listed: Value = serde_json::from_str(&succeeds(["disks", "--json", &image])).unwrap();
+        assert_eq!(listed["format"], name.split_once('.').unwrap().1);
+        assert_eq!(listed["partitions"][0]["contents"], "an XFS file system");
+        let message = fails(1, ["mkdir", &image, "/new"]);
+        assert!(
+            message.contains("only read") && message.contains("undercroft convert"),
+            "{message}"
+        );
+        succeeds(["convert", &image, &own.path(&format!("{name}.raw"))]);
+        own.shell(&format!("cmp -n $(stat -c %s disk) disk {name}.raw"));
+    }
+    own.shell("qemu-img convert -f raw -O vmdk -o subformat=monolithicFlat disk flat.vmdk");
+    let message = fails(1, ["cat", &own.path("flat.vmdk"), "/name"]);
+    assert!(message.contains("--backing"), "{message}");
+    assert_eq!(succeeds(["cat", "--backing", &own.path("flat.vmdk"), "/name"]), "box\n");
+}
+
+#[test]
+fn compressed_disks() {
+    let own = Place::new();
+    let cache = own.path("cache");
+    let run = |arguments: &[&str]| {
+        let output = program().args(arguments).env("XDG_CACHE_HOME", &cache).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (text(output.stdout), text(output.stderr), output.status.success())
     };
-    for (source, options) in [("-", ""), ("-", "--exclude /no"), ("<(cat docker.tar)", "")] {
-        let refused = build(source, options);
-        let said = String::from_utf8(refused.stderr).unwrap();
-        assert_eq!(refused.status.code(), Some(1), "{source} {options}: {said}");
-        assert!(said.contains("docker-archive:-") && said.contains("tar:/dev/stdin"), "{said}");
-        assert!(!home.path().join("image").exists());
+    for (way, name) in [
+        ("gzip -c disk", "disk.gz"),
+        ("xz -c --block-size=4MiB disk", "disk.xz"),
+        ("zstd -qc disk", "disk.zst"),
+    ] {
+        own.shell(&format!("{way} > {name}"));
+        let image = own.path(name);
+        let (text, said, _) = run(&["cat", &image, "/name"]);
+        assert_eq!(text, "box\n", "{name}: {said}");
+        assert!(fs::read_dir(own.at("cache/undercroft")).unwrap().count() <= 1, "nothing is left");
+        let (_, message, success) = run(&["mkdir", &image, "/new"]);
+        assert!(!success && message.contains("only read"), "{message}");
+        // One frame or block is said, as it takes time.
+        let is_said = said.contains("decompressed from the front");
+        assert_eq!(is_said, name == "disk.zst", "{said}");
     }
-    let image = home.path().join("image").display().to_string();
-    assert!(build("docker-archive:-", "").status.success());
-    assert_eq!(succeeds(["cat", &image, "/file"]), "one\n");
-    assert!(build("tar:/dev/stdin", "").status.success());
-    assert!(succeeds(["ls", &image]).contains("manifest.json"));
+    own.shell("xz --format=lzma -kc disk > disk.lzma");
+    fs::write(own.at("disk.bz2"), b"BZh91AY&SY").unwrap();
+    fs::write(own.at("disk.lz4"), b"\x04\x22\x4d\x18\x64").unwrap();
+    fs::write(own.at("disk.zip"), b"PK\x03\x04").unwrap();
+    own.shell("xz -kc disk.zip > twice.xz");
+    for (name, words) in [
+        ("disk.bz2", "compressed with bzip2"),
+        ("disk.lz4", "compressed with lz4"),
+        ("disk.lzma", "compressed with lzma"),
+        ("disk.zip", "a ZIP archive"),
+        ("twice.xz", "a ZIP archive compressed with xz"),
+    ] {
+        let (_, message, success) = run(&["ls", &own.path(name)]);
+        assert!(!success && message.contains(words), "{name}: {message}");
+    }
 }
 
 #[test]
-fn options_of_images_want_an_image() {
-    let home = tempfile::tempdir().unwrap();
-    shell(home.path(), SAVE);
-    let path = |name: &str| home.path().join(name).display().to_string();
-    for option in [&["--platform", "linux/amd64"][..], &["--image-labels"]] {
-        let (tree, new) = (path("tree"), path("new"));
-        let args = [&["build", &tree, &new][..], option].concat();
-        let said = fails(1, args);
-        assert!(said.contains("is no container image") && said.contains("oci:DIR"), "{said}");
-    }
-    assert!(!Path::new(&path("new")).exists());
-    fails(2, ["build", "--platform", "linux", &path("saved.tar"), &path("new")]);
-    let (saved, three) = (path("saved.tar"), "linux/arm64,linux/amd64,linux/amd64");
-    assert!(
-        fails(2, ["diff", "--platform", three, &saved, &saved]).contains("one platform, or two")
-    );
-    let said = fails(2, ["diff", "--platform", "linux/amd64,linux/arm64", &saved, &saved]);
-    assert!(said.contains("linux/amd64"), "there is one image: {said}");
+fn snapshots_are_listed_and_read() {
+    let own = Place::new();
+    let image = own.path("disk.qcow2");
+    succeeds(["convert", &own.path("disk"), &image]);
+    own.shell("qemu-img snapshot -c before disk.qcow2; echo new > new");
+    succeeds(["put", "--force", &image, &own.path("new"), "/name"]);
+    assert_eq!(succeeds(["cat", &image, "/name"]), "new\n");
+    assert_eq!(succeeds(["cat", "--snapshot=before", &image, "/name"]), "box\n");
+    let named = format!("file:snapshot=before({image})");
+    assert_eq!(succeeds(["cat", &named, "/name"]), "box\n");
+    let listed: Value = serde_json::from_str(&succeeds(["disks", "--json", &image])).unwrap();
+    assert_eq!(listed["snapshots"][0]["name"], "before");
+    assert!(succeeds(["disks", &image]).contains("@before"));
+    let message = fails(1, ["cat", "--snapshot=after", &image, "/name"]);
+    assert!(message.contains("\"before\""), "{message}");
+    let message = fails(1, ["cat", "--snapshot=before", &own.path("disk"), "/name"]);
+    assert!(message.contains("only qcow2"), "{message}");
+    let message = fails(1, ["mkdir", "--snapshot=before", &image, "/new"]);
+    assert!(message.contains("only read"), "{message}");
+    assert!(succeeds(["disks", "--snapshot=before", &image]).contains("XFS"));
+    own.shell("qemu-img check -q disk.qcow2");
 }
 
 #[test]
-fn a_layer_is_put_on_a_volume() {
-    let home = tempfile::tempdir().unwrap();
-    shell(home.path(), SAVE);
-    let path = |name: &str| home.path().join(name).display().to_string();
-    let (image, layer) = (path("image"), path("upper.tar.gz"));
-    succeeds(["build", &path("saved.tar"), &image]);
-    shell(
-        home.path(),
-        "mkdir up; echo two > up/new; touch up/.wh.file; tar -czf upper.tar.gz -C up .",
-    );
-    let said = succeeds(["build", &layer, "--on", &image]);
-    assert!(said.contains("1 names taken away"), "{said}");
-    assert_eq!(succeeds(["ls", &image]), "new\n");
-    assert_eq!(succeeds(["cat", &image, "/new"]), "two\n");
-    Xfsprogs::newest().unwrap().repair_check(Path::new(&image)).unwrap();
-    // A layer that cannot be changes nothing.
-    let before = fs::read(&image).unwrap();
-    shell(home.path(), "rm up/.wh.file; touch up/.wh.; tar -cf bad.tar -C up .");
-    let said = fails(1, ["build", &path("bad.tar"), "--on", &image]);
-    assert!(said.contains("whiteout"), "{said}");
-    // Neither does a whole image, but when its files are meant.
-    let saved = path("saved.tar");
-    let said = fails(1, ["build", &saved, "--on", &image]);
-    assert!(said.contains("archive of one layer is wanted"), "{said}");
-    assert!(fs::read(&image).unwrap() == before);
-    succeeds(["build", &format!("tar:{saved}"), "--on", &image]);
-    assert!(succeeds(["ls", &image]).contains("manifest.json"));
-    fails(2, ["build", &layer, "--on", &image, "--size", "1G"]);
-    fails(2, ["build", &layer, "--on", &image, "--label", "x"]);
-    fails(2, ["build", &layer]);
+fn a_stretch_is_said_by_hand() {
+    let own = Place::new();
+    let disk = own.path("disk");
+    let listed: Value = serde_json::from_str(&succeeds(["disks", "--json", &disk])).unwrap();
+    let partition = &listed["partitions"][0];
+    let (first, bytes) = (partition["first_byte"].as_u64().unwrap(), partition["bytes"].as_u64());
+    let bytes = bytes.unwrap();
+    let stretch = format!("{first},size={bytes}");
+    assert_eq!(succeeds(["cat", "--offset", &stretch, &disk, "/name"]), "box\n");
+    let get = "nbdinfo --size \"$NBD_URI\"";
+    let size = succeeds(["serve", "--offset", &stretch, &disk, "--exec", "sh", "-c", get]);
+    assert_eq!(size.trim(), bytes.to_string());
+    // A volume does not grow over what is behind the stretch.
+    let short = format!("{first},size={}", bytes - 512);
+    let message = fails(1, ["cat", "--offset", &short, &disk, "/name"]);
+    assert!(message.contains("truncated"), "{message}");
+    for (wrong, words) in [
+        (format!("{first},size=1E"), "behind the end"),
+        (format!("{first},size=100"), "multiple of 512"),
+        (format!("{first},length=100"), "BYTES,size=BYTES"),
+    ] {
+        let mut command = program();
+        let output = command.args(["cat", "--offset", &wrong, &disk, "/name"]).output().unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(message.contains(words), "{wrong}: {message}");
+    }
 }

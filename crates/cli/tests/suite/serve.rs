@@ -64,7 +64,7 @@ fn one_client_is_served_at_standard_input() {
 fn a_disk_in_a_format_of_its_own_is_served() {
     let home = tempfile::tempdir().unwrap();
     let path = |name: &str| home.path().join(name).display().to_string();
-    for (format, name) in [("qcow2", "image"), ("vdi", "other")] {
+    for (format, name) in [("qcow2", "image"), ("qed", "other")] {
         let create = ["create", "-qf", format, &path(name), "1G"];
         assert!(Command::new("qemu-img").args(create).status().unwrap().success());
     }
@@ -78,9 +78,9 @@ fn a_disk_in_a_format_of_its_own_is_served() {
     let info = succeeds([&raw[..], &[&look("qcow2")]].concat());
     assert!(info.contains("\"virtual-size\": 1073741824"), "{info}");
     let message = fails(1, ["serve", &path("other"), "--exec", "true"]);
-    assert!(message.contains("a VDI image") && message.contains("--format raw"), "{message}");
+    assert!(message.contains("a QED image") && message.contains("--format raw"), "{message}");
     let raw = ["serve", "--format=raw", "--read-only", &path("other"), "--exec", "sh", "-c"];
-    succeeds([&raw[..], &[&look("vdi")]].concat());
+    succeeds([&raw[..], &[&look("qed")]].concat());
 }
 
 /// A file that ends within a sector is served as long as it is, and stays so.

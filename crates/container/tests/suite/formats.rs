@@ -4,8 +4,8 @@ use crate::qemu::{SIZE, bytes, content, open, qemu_img, raw};
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use undercroft_block::Sector;
 use undercroft_block::stack::DiskFormat;
-use undercroft_block::{BlockDevice, Sector};
 
 /// Name, format as `qemu-img` calls it, its options, whether other files have the data.
 const IMAGES: [(&str, &str, &str, bool); 13] = [

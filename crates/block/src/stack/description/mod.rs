@@ -9,8 +9,8 @@
 //! ```
 //!
 //! A file that holds a disk in a format of its own is that disk, where the program knows the format
-//! ([`register_containers`]); `file:raw(x.qcow2)` is its bytes, and `file:backing(x.qcow2)` reads the file
-//! below, too.
+//! ([`register_containers`]); `file:raw(x.qcow2)` is its bytes, `file:backing(x.qcow2)` reads the file
+//! below, too, and `file:snapshot=NAME(x.qcow2)` is the disk as it was.
 //!
 //! For instance `disk.img`, `linear(a.img,b.img)`, `stripe:64k(mirror(a,b),mirror(c,d))`,
 //! `file:direct("odd, name.img")`, `delay:20ms,100M(a)` (20 ms to every answer, 100 MiB a second).

@@ -29,6 +29,8 @@ pub struct FileLeaf {
     pub polled: bool,
     /// What is made of it if it looks as if it held a disk in a format of its own.
     pub format: DiskFormat,
+    /// The snapshot in it, by name, that is the disk.
+    pub snapshot: Option<String>,
 }
 
 impl FileLeaf {
@@ -42,6 +44,7 @@ impl FileLeaf {
             engine: Engine::Auto,
             polled: false,
             format: DiskFormat::Auto,
+            snapshot: None,
         }
     }
 
@@ -55,6 +58,8 @@ impl FileLeaf {
             ("direct" | "polled" | "raw" | "backing", Some(_)) => {
                 return Err(format!("{name} takes no value"));
             }
+            ("snapshot", Some(name)) if !name.is_empty() => self.snapshot = Some(name.to_owned()),
+            ("snapshot", _) => return Err("snapshot needs a name, such as snapshot=before".into()),
             ("size", Some(value)) => self.size = Some(whole_sectors(value)?),
             ("size", None) => return Err("size needs a value, such as size=1G".into()),
             ("engine", Some("auto")) => self.engine = Engine::Auto,
@@ -67,7 +72,7 @@ impl FileLeaf {
                 return Err(format!("write engine=auto, {engines}"));
             }
             _ => {
-                let remedy = "there are backing, direct, engine, polled, raw and size";
+                let remedy = "there are backing, direct, engine, polled, raw, size and snapshot";
                 return Err(format!("{name:?} is no option of file; {remedy}"));
             }
         }
@@ -91,7 +96,8 @@ impl FileLeaf {
             DiskFormat::Backed => Some("backing".to_owned()),
             DiskFormat::Raw => Some("raw".to_owned()),
         };
-        let options = [format, direct, engine, polled, size];
+        let snapshot = self.snapshot.as_ref().map(|name| format!("snapshot={name}"));
+        let options = [format, direct, engine, polled, size, snapshot];
         let options: Vec<String> = options.into_iter().flatten().collect();
         let path = self.path.to_string_lossy();
         let path = if is_bare(&path) { path.into_owned() } else { quoted(&path) };

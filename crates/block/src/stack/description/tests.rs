@@ -154,7 +154,7 @@ fn errors_have_a_place_and_a_remedy() {
         ("delay:2ms(a,b)", 12, "expected ')' or one device, found ','"),
         ("delay:2ms", 10, "expected '(' as in delay:2ms(a.img)"),
         ("file:a.img", 11, "expected '(' as in file(a.img)"),
-        ("file:fast(a)", 6, "there are backing, direct, engine, polled, raw and size"),
+        ("file:fast(a)", 6, "there are backing, direct, engine, polled, raw, size and snapshot"),
         ("file:direct,size(a)", 13, "size=1G"),
         ("file:engine=fast(a)", 6, "engine=uring"),
         ("file:size=100(a)", 6, "multiple of 512"),
@@ -213,7 +213,7 @@ fn errors_in_toml_have_line_and_column() {
         (
             "file = \"a\"\nfast = true",
             "2:1",
-            "there are backing, direct, engine, polled, raw and size",
+            "there are backing, direct, engine, polled, raw, size and snapshot",
         ),
         ("file = \"a\"\nsize = true", "2:1", "size=1G"),
     ] {

@@ -124,6 +124,17 @@ impl Description {
         self
     }
 
+    /// The same; files for which it names no snapshot get this one.
+    #[must_use]
+    pub fn with_snapshot(mut self, name: Option<&str>) -> Self {
+        self.each_file(&mut |file| {
+            if file.snapshot.is_none() {
+                file.snapshot = name.map(str::to_owned);
+            }
+        });
+        self
+    }
+
     fn each_file(&mut self, change: &mut dyn FnMut(&mut FileLeaf)) {
         match self {
             Self::File(file) => change(file),

@@ -13,7 +13,7 @@ mod serve;
 mod target;
 
 use crate::failure::Usage;
-use crate::image::{ImageArgs, MountWish, Part, PartitionChoice};
+use crate::image::{ImageArgs, MountWish, Part, PartitionChoice, Stretch};
 use crate::mounts::status_of;
 use crate::remedy;
 use crate::report::{self, Outcome};
@@ -55,8 +55,9 @@ use undercroft_fuse::options::MountOptions;
 ///   norecovery                      leave the journal alone, as --no-replay
 ///   stale                           with ro: although the image is being changed by a mount or another
 ///                                   program; what is read can be old, or not fit together
-///   partition=N|NAME, lv=GROUP/VOLUME, key-file=FILE, offset=BYTES
+///   partition=N|NAME, lv=GROUP/VOLUME, key-file=FILE
 ///                                   as the options of these names
+///   offset=BYTES, sizelimit=BYTES   as --offset; the words are those of mount(8)
 ///   commit=SECONDS                  make everything durable that often (default 5)
 ///   writethrough                    no data waits in the kernel: a full volume is seen by the write
 ///                                   itself; otherwise by fsync or close. Slower
@@ -221,13 +222,16 @@ fn plan(args: &Args, options: &MountOptions) -> Result<Plan> {
     let mut open =
         if settings.read_only { OpenOptions::read_only() } else { OpenOptions::writable() };
     open.access_times = settings.access_times;
-    let offset = options.offset.as_deref().map(value::size).transpose().map_err(Usage)?;
+    let bytes = |text: &Option<String>| text.as_deref().map(value::size).transpose().map_err(Usage);
+    let (start, bytes) = (bytes(&options.offset)?, bytes(&options.size_limit)?);
+    let is_by_hand = start.is_some() || bytes.is_some();
+    let stretch = is_by_hand.then(|| Stretch { start: start.unwrap_or_default(), bytes });
     let partition = options.partition.as_deref().map(PartitionChoice::of);
     if let Some(file) = &options.key_file {
         args.image.add_key_file(Path::new(file))?;
     }
     let logical = options.lv.as_deref().map(value::logical_volume).transpose().map_err(Usage)?;
-    let part = Part::of(offset, partition.as_ref(), logical.as_deref());
+    let part = Part::of(stretch, partition.as_ref(), logical.as_deref());
     // Half of it for buffers; the rest is for the files that the kernel knows, and requests.
     let memory = usize::try_from(args.memory / 2).unwrap_or(usize::MAX);
     let time_limit = args.device_timeout.map(Duration::from_secs);

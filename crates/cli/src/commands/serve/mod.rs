@@ -8,7 +8,7 @@ mod program;
 mod sockets;
 
 use crate::failure::Usage;
-use crate::image::{FormatArgs, PartitionChoice};
+use crate::image::{FormatArgs, PartitionChoice, Stretch};
 use crate::report::{self, Outcome};
 use crate::value;
 use anyhow::{Context, Result};
@@ -67,9 +67,9 @@ pub(super) struct Args {
     #[arg(long, value_name = "GROUP/VOLUME", value_parser = value::logical_volume, conflicts_with = "offset")]
     lv: Option<String>,
 
-    /// Serve the device from this byte on (suffixes such as K, M, G).
-    #[arg(long, value_name = "BYTES", value_parser = value::size)]
-    offset: Option<u64>,
+    /// Serve the device from this byte on (suffixes such as K, M, G), and so many bytes, or all to the end.
+    #[arg(long, value_name = "BYTES[,size=BYTES]", value_parser = value::stretch)]
+    offset: Option<Stretch>,
 
     #[command(flatten)]
     format: FormatArgs,
