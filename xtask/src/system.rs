@@ -36,6 +36,7 @@ pub(crate) const FOR_TESTS: &[Program] = &[
     program("lvm", "lvm2"),
     program("cryptsetup", "cryptsetup-bin"),
     program("mdadm", "mdadm"),
+    program("strace", "strace"),
     program("qemu-nbd", "qemu-utils"),
     program("nbdkit", "nbdkit"),
     program("openssl", "openssl"),

@@ -32,7 +32,7 @@ pub(crate) fn run(input: &[u8]) {
         let leaf = FileLeaf { format: DiskFormat::Backed, ..FileLeaf::new(path) };
         let options = LeafOptions { read_only, ..LeafOptions::default() };
         match undercroft_container::open(&leaf, options) {
-            Ok(Some(device)) => visit(&device),
+            Ok(Some(device)) => visit(&*device),
             Ok(None) => {}
             Err(error) => drop(error.to_string()),
         }
@@ -92,10 +92,10 @@ mod tests {
         let device = device.unwrap().unwrap();
         assert_eq!(device.capacity(), Sector(64));
         assert_eq!(
-            read_buffer(&device, Sector(0), 1024).unwrap()[..],
+            read_buffer(&*device, Sector(0), 1024).unwrap()[..],
             [[9; 512], [0; 512]].concat()
         );
-        write_all_at(&device, Sector(40), &[7; 512]).unwrap();
-        assert_eq!(read_buffer(&device, Sector(40), 512).unwrap()[..], [7; 512]);
+        write_all_at(&*device, Sector(40), &[7; 512]).unwrap();
+        assert_eq!(read_buffer(&*device, Sector(40), 512).unwrap()[..], [7; 512]);
     }
 }

@@ -21,6 +21,7 @@ mod population;
 mod rules;
 
 mod disk_image;
+mod formats;
 mod managers;
 mod mount;
 mod nbd;
@@ -82,6 +83,7 @@ pub const TARGETS: [Target; 27] = [
     Target { name: "file_contexts", run: policy::run },
     Target { name: "rules", run: rules::run },
     Target { name: "disk_image", run: disk_image::run },
+    Target { name: "disk_formats", run: formats::run },
     Target { name: "partition_table", run: partitions::run },
     Target { name: "volume_managers", run: managers::run },
     Target { name: "nbd_requests", run: nbd::requests },

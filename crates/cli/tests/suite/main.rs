@@ -35,6 +35,7 @@ mod owners;
 mod pages;
 mod partitions;
 mod qcow2;
+mod qcow2_cuts;
 mod recipes;
 mod repair;
 mod rootless;
