@@ -41,6 +41,7 @@ pub(crate) use image_name::ImageName;
 use keys::KeyRing;
 use part::Opened;
 pub(crate) use part::{Part, PartArgs, Stretch};
+use undercroft_container::ContainerError;
 pub(crate) use undercroft_container::layers::PartitionChoice;
 use undercroft_container::layers::{Choice, Depth, Layers, Place};
 
@@ -596,6 +597,10 @@ const STALE: &str =
 fn protection(error: &anyhow::Error) -> Option<String> {
     let is_protection = error.chain().any(|cause| match cause.downcast_ref() {
         Some(StackError::File(error)) => error.is_protection(),
+        Some(StackError::Container(error)) => matches!(
+            error.downcast_ref(),
+            Some(ContainerError::ReadOnly { .. } | ContainerError::Past { .. })
+        ),
         #[cfg(feature = "network")]
         Some(StackError::Network(error)) => {
             matches!(error.downcast_ref(), Some(ClientError::ReadOnly { .. }))

@@ -1,6 +1,6 @@
 //! The table of `docs/recipes/disks.md`: formats, tables and managers, each with all verbs.
 
-use crate::run::{crashed, succeeds};
+use crate::run::{crashed, program, succeeds};
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::FileExt;
@@ -98,12 +98,20 @@ impl Place {
             assert!(sfdisk.wait().unwrap().success());
             file.write_all_at(payload, START).unwrap();
         }
-        if format == "raw" {
-            return raw;
-        }
         let disk = self.path("disk.image");
-        let convert = ["convert", "-f", "raw", "-O", format, &raw, &disk];
-        assert!(Command::new("qemu-img").args(convert).status().unwrap().success());
+        let way = match format {
+            "raw" => return raw,
+            "gzip" => "gzip --fast -c $1 > $2",
+            "xz" => "xz -0 -c --block-size=8MiB $1 > $2",
+            "zstd" => "zstd -q -c $1 > $2",
+            "VMDK" => "qemu-img convert -f raw -O vmdk -o subformat=streamOptimized $1 $2",
+            "VHD" => "qemu-img convert -f raw -O vpc -o force_size=on $1 $2",
+            "VHDX" => "qemu-img convert -f raw -O vhdx $1 $2",
+            "VDI" => "qemu-img convert -f raw -O vdi $1 $2",
+            _ => "qemu-img convert -f raw -O qcow2 $1 $2",
+        };
+        let made = Command::new("sh").args(["-ec", way, "sh", &raw, &disk]).status();
+        assert!(made.unwrap().success(), "{way}");
         disk
     }
 }
@@ -160,6 +168,62 @@ fn verbs(place: &Place, disk: &str, case: &str) {
     run(&["shrink", "--size=min", disk]);
     assert_eq!(run(&["cat", disk, "/new"]), "secret", "{case}");
     assert!(run(&["check", disk]).starts_with("clean"), "{case}");
+}
+
+/// The verbs that read, on a disk whose journal would have to be replayed; and one that does not.
+fn reading_verbs(place: &Place, disk: &str, case: &str) {
+    let (key, cache) = (place.path("key"), place.path("cache"));
+    let run = |arguments: &[&str]| {
+        let (verb, rest) = arguments.split_first().unwrap();
+        let mut command = program();
+        command.arg(verb).args(["--key-file", &key]).args(rest).env("XDG_CACHE_HOME", &cache);
+        let output = command.output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (output.status.success(), text(output.stdout), text(output.stderr))
+    };
+    let read = |arguments: &[&str]| {
+        let (is_done, said, why) = run(arguments);
+        assert!(is_done, "{case}: {arguments:?}: {why}");
+        said
+    };
+    assert!(read(&["ls", disk]).contains("early"), "{case}");
+    assert_eq!(read(&["cat", disk, "/early"]), "early", "{case}");
+    let out = place.path("out");
+    read(&["extract", disk, &out]);
+    assert_eq!(fs::read(Path::new(&out).join("victim")).unwrap(), vec![7; 30_000], "{case}");
+    fs::remove_dir_all(&out).unwrap();
+    read(&["deleted", disk]);
+    if kernel::fuse_available_or_report() {
+        assert_eq!(read(&["mount", disk, "--exec", "cat", "early"]), "early", "{case}");
+    }
+    let shrink = ["shrink", "--size=min", disk];
+    for verb in [&["put", disk, &key, "/new"][..], &["replay", disk], &shrink] {
+        let (is_done, _, why) = run(verb);
+        assert!(!is_done && why.contains("only read"), "{case}: {verb:?}: {why}");
+    }
+}
+
+#[test]
+fn every_read_of_the_table_is_so() {
+    let place = Place(tempfile::tempdir().unwrap());
+    fs::write(place.file("key"), "secret").unwrap();
+    let volume = place.volume();
+    let payloads = MANAGERS.map(|manager| place.payload(manager, &volume));
+    let page = include_str!("../../../../docs/recipes/disks.md");
+    let formats = ["VMDK", "VHD", "VHDX", "VDI", "gzip", "xz", "zstd"];
+    for (number, format) in formats.into_iter().enumerate() {
+        let row = format!("| {format} | each |{}", " read |".repeat(MANAGERS.len()));
+        assert!(page.contains(&row), "{row} is no row of the page");
+        // With each table and each manager; all pairs of these, with one format or another.
+        for (index, (table, script)) in TABLES.into_iter().enumerate() {
+            let manager = (index + number) % MANAGERS.len();
+            let disk = place.disk(format, script, &payloads[manager]);
+            let case = format!("{format}, {table}, {}", MANAGERS[manager]);
+            reading_verbs(&place, &disk, &case);
+        }
+    }
+    let said = page.lines().filter(|line| line.contains("| each |")).count();
+    assert_eq!(said, formats.len(), "rows of the page that are not tested");
 }
 
 #[test]
