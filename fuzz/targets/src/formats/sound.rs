@@ -221,7 +221,7 @@ fn vhdx(is_dirty: bool) -> Sound {
         (MIB, [log, data].concat()),
         (512 * KIB, metadata),
         (576 * KIB, items),
-        (2 * MIB, piece(24, b"", &[(0, 3 * MIB | 6, 8), (8, 2, 8), (16, 3 * MIB | 6, 8)])),
+        (2 * MIB, piece(24, b"", &[(0, 3 * MIB + 6, 8), (8, 2, 8), (16, 3 * MIB + 6, 8)])),
         (3 * MIB, vec![7; 64 << 10]),
     ];
     let sums = |pieces: &mut [(u64, Vec<u8>)]| {
