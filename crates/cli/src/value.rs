@@ -2,7 +2,6 @@
 
 use std::error::Error;
 
-use crate::image::Stretch;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -65,6 +64,13 @@ pub(crate) fn logical_volume(text: &str) -> Result<String, String> {
         }
         _ => Err("write GROUP/VOLUME, such as vg/root".to_owned()),
     }
+}
+
+/// Bytes of an image: from one on, so many or all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    pub(crate) start: u64,
+    pub(crate) bytes: Option<u64>,
 }
 
 /// A stretch of an image: `START[,size=BYTES]`.

@@ -3,7 +3,7 @@
 use crate::counts::{self, Lie};
 use crate::disk::{Stored, invalid};
 use crate::error::ContainerError;
-use crate::header;
+use crate::header::{self, Image};
 use crate::neighbours::Neighbours;
 use crate::obstacle::Obstacle;
 use crate::snapshot::{self, Past, Snapshot};
@@ -21,9 +21,6 @@ const MAX_DEPTH: usize = 16;
 
 /// The name of the format.
 pub(crate) const QCOW2: &str = "qcow2";
-
-/// The bytes of a disk, with all files that they come from.
-pub(crate) type Image = FormatAccess<Storage>;
 
 /// The files that an image may be put together from.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 //! The driver of the disk in a file.
 
-use crate::chain::Image;
+use crate::header::Image;
 use parking_lot::RwLock;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::sync::Arc;

@@ -4,6 +4,11 @@
 
 use crate::field::{be32, be64};
 use crate::obstacle::{Obstacle, damaged, not_supported};
+use imago::FormatAccess;
+use imago::file::File as Storage;
+
+/// The disk in an image, with all files that its bytes come from.
+pub(crate) type Image = FormatAccess<Storage>;
 
 /// Bytes that are looked at.
 pub(crate) const LENGTH: usize = 104;

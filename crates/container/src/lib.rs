@@ -36,6 +36,7 @@ mod reader;
 mod formats;
 mod header;
 mod packed;
+
 mod snapshot;
 
 mod counts;

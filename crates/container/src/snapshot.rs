@@ -4,9 +4,9 @@
 //! table alone. Layout: docs/interop/qcow2 in QEMU's documentation.
 
 use crate::blocks::Blocks;
-use crate::chain::Image;
 use crate::disk::{Disk, Stored, by_blocks, invalid};
 use crate::field::{be32, be64};
+use crate::header::Image;
 use crate::inflate::{Wrapping, inflate};
 use std::io;
 

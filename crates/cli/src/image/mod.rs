@@ -40,7 +40,7 @@ pub(crate) use format::FormatArgs;
 pub(crate) use image_name::ImageName;
 use keys::KeyRing;
 use part::Opened;
-pub(crate) use part::{Part, PartArgs, Stretch};
+pub(crate) use part::{Part, PartArgs};
 use undercroft_container::ContainerError;
 pub(crate) use undercroft_container::layers::PartitionChoice;
 use undercroft_container::layers::{Choice, Depth, Layers, Place};

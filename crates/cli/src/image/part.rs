@@ -4,7 +4,7 @@ use super::contents;
 use super::keys::{HOW, KeyRing};
 use crate::failure::Usage;
 use crate::stats::IMAGE_HEADING;
-use crate::value;
+use crate::value::{self, Stretch};
 use anyhow::{Context, Result, anyhow};
 use std::sync::Arc;
 use undercroft_block::{BlockDevice, Sector, Window};
@@ -21,13 +21,6 @@ pub(crate) enum Part {
     Exactly(Choice),
     /// A stretch that is said by hand.
     Stretch(Stretch),
-}
-
-/// Bytes of an image: from one on, so many or all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stretch {
-    pub(crate) start: u64,
-    pub(crate) bytes: Option<u64>,
 }
 
 impl Default for Part {

@@ -13,11 +13,11 @@ mod serve;
 mod target;
 
 use crate::failure::Usage;
-use crate::image::{ImageArgs, MountWish, Part, PartitionChoice, Stretch};
+use crate::image::{ImageArgs, MountWish, Part, PartitionChoice};
 use crate::mounts::status_of;
 use crate::remedy;
 use crate::report::{self, Outcome};
-use crate::value;
+use crate::value::{self, Stretch};
 use anyhow::{Context, Result};
 use clap::ValueHint;
 use std::ffi::OsString;

@@ -8,9 +8,9 @@ mod program;
 mod sockets;
 
 use crate::failure::Usage;
-use crate::image::{FormatArgs, PartitionChoice, Stretch};
+use crate::image::{FormatArgs, PartitionChoice};
 use crate::report::{self, Outcome};
-use crate::value;
+use crate::value::{self, Stretch};
 use anyhow::{Context, Result};
 use clap::ValueHint;
 use export::Exports;

@@ -3,11 +3,10 @@
 use super::super::MAX_SEGMENTS;
 use super::inflater::Inflater;
 use super::member::Counted;
+use super::point::Point;
 use crate::disk::invalid;
 use std::io::{self, BufRead};
 
-/// Bytes to which what follows may refer.
-pub(super) const WINDOW: usize = 32 << 10;
 /// Points in members that are kept: 32 MiB of what is referred to.
 const MAX_WINDOWS: usize = 1024;
 /// Bytes between points, doubled when there are too many.
@@ -19,20 +18,6 @@ pub(super) struct Index {
     pub(super) points: Vec<Point>,
     /// The length of what is compressed.
     pub(super) bytes: u64,
-}
-
-/// A place at which a decoder can begin.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Point {
-    /// Where it is in the disk.
-    pub(super) start: u64,
-    /// The first byte in the file that was not read.
-    pub(super) at: u64,
-    /// Bits that were read and not used, and how many.
-    pub(super) bits: u8,
-    pub(super) bit_buffer: u8,
-    /// What is before it; without, a member begins here.
-    pub(super) window: Option<Box<[u8; WINDOW]>>,
 }
 
 /// Takes bytes of the disk, with their place.

@@ -1,6 +1,6 @@
 //! A decoder that stops where blocks end, and begins again there.
 
-use super::index::{Point, WINDOW};
+use super::point::{Point, WINDOW};
 use crate::disk::invalid;
 use miniz_oxide::inflate::TINFLStatus;
 use miniz_oxide::inflate::core::inflate_flags::{

@@ -7,6 +7,7 @@
 mod index;
 mod inflater;
 mod member;
+mod point;
 mod store;
 
 use super::spool::Spool;
@@ -14,8 +15,9 @@ use super::{Codec, Layout, Part, Segment};
 use crate::disk::{Stored, invalid};
 use crate::note::note;
 use crate::obstacle::Obstacle;
-use index::{Index, Point};
+use index::Index;
 use inflater::Inflater;
+use point::Point;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;

@@ -4,7 +4,8 @@
 //! disk, the number of points, and the points. What does not fit the file that it is of is made again.
 
 use super::super::cache;
-use super::index::{Index, Point, WINDOW};
+use super::index::Index;
+use super::point::{Point, WINDOW};
 use crate::disk::Stored;
 use flate2::Compression;
 use flate2::read::GzDecoder;
