@@ -106,18 +106,49 @@ impl Chain {
             let names = all.into_iter().map(|snapshot| snapshot.name).collect();
             return Err(ContainerError::NoSnapshot { path: path.into(), name: name.into(), names });
         };
-        let storage = Storage::try_from(file.try_clone().map_err(failed)?).map_err(failed)?;
+        let table = snapshot.clone();
+        self.open_table(path, file, &bytes, table)
+    }
+
+    /// The disk in a qcow2 image that was not closed, which `imago` does not open. Its reference counts may be
+    /// old; reading needs none.
+    pub(crate) fn open_dirty(&self, path: &Path, file: File) -> Result<Past, ContainerError> {
+        let failed = |source| ContainerError::Open { path: path.into(), source };
+        let bytes = start(&file).map_err(failed)?;
+        let length = file.metadata().map_err(failed)?.len();
+        header::check(&bytes, length, false).map_err(|obstacle| obstacle.of(path, QCOW2))?;
+        self.open_table(path, file, &bytes, Snapshot::present(&bytes))
+    }
+
+    fn open_table(
+        &self,
+        path: &Path,
+        file: File,
+        header: &[u8],
+        table: Snapshot,
+    ) -> Result<Past, ContainerError> {
+        let failed = |source| ContainerError::Open { path: path.into(), source };
         let damaged =
             |what: String| ContainerError::Damaged { path: path.into(), kind: QCOW2, what };
-        let image = Qcow2::<Storage>::open_image(storage, false);
-        let image = image.map_err(|error| damaged(error.to_string()))?;
-        let format = image.implicit_backing_format().cloned();
-        let backing = match image.implicit_backing_file() {
-            Some(name) => Some(self.open_backing(path, name, format.as_deref(), 0)?),
-            None => None,
+        let backing = match header::has_backing(header) {
+            false => None,
+            true if header::is_dirty(header) => {
+                let what = "changes to another image, and which was not closed";
+                return Err(Obstacle::NotSupported(what.into()).of(path, QCOW2));
+            }
+            true => {
+                let storage = file.try_clone().and_then(Storage::try_from).map_err(failed)?;
+                let image = Qcow2::<Storage>::open_image(storage, false);
+                let image = image.map_err(|error| damaged(error.to_string()))?;
+                let format = image.implicit_backing_format().cloned();
+                match image.implicit_backing_file() {
+                    Some(name) => Some(self.open_backing(path, name, format.as_deref(), 0)?),
+                    None => None,
+                }
+            }
         };
         let stored = Stored::new(file).map_err(failed)?;
-        Past::new(stored, &bytes, snapshot.clone(), backing).map_err(damaged)
+        Past::new(stored, header, table, backing).map_err(damaged)
     }
 
     /// The image that another one has the changes to.

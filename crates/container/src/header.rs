@@ -31,6 +31,16 @@ pub(crate) fn is_qcow2(start: &[u8]) -> bool {
     start.starts_with(b"QFI\xfb")
 }
 
+/// Whether it has the changes to another one.
+pub(crate) fn has_backing(header: &[u8]) -> bool {
+    be64(header, 8) != 0
+}
+
+/// Whether an image of version 3 was not closed.
+pub(crate) fn is_dirty(header: &[u8]) -> bool {
+    header.len() >= LENGTH && be32(header, 4) == 3 && be64(header, 72) & DIRTY != 0
+}
+
 /// Looks at the fields of an image of `file_bytes` bytes, of which `bytes` are the first. Absurd sizes
 /// are refused here, before memory is taken for them.
 pub(crate) fn check(bytes: &[u8], file_bytes: u64, writable: bool) -> Result<(), Obstacle> {

@@ -119,20 +119,28 @@ pub fn open(
     if !options.read_only && !is_qcow2 {
         return Err(ContainerError::ReadOnly { path: path.into(), kind });
     }
-    let disk = match container {
-        Container::Qcow2 if let Some(name) = snapshot => {
+    let disk = match (container, snapshot) {
+        (Container::Qcow2, Some(name)) => {
             let chain = Chain { first: path.into(), neighbours };
             let past = chain.open_snapshot(path, stored.into_file(), name)?;
             Ok(Box::new(past) as Box<dyn Disk>)
         }
-        Container::Qcow2 => {
+        (Container::Qcow2, None) if options.read_only && stored.array(0).is_ok_and(is_dirty) => {
+            let chain = Chain { first: path.into(), neighbours };
+            Ok(Box::new(chain.open_dirty(path, stored.into_file())?) as Box<dyn Disk>)
+        }
+        (Container::Qcow2, None) => {
             return open_qcow2(path, stored.into_file(), neighbours, options).map(Some);
         }
-        Container::Read(format) => format.open(stored, path, &neighbours),
-        Container::Packed(packing) => packing.open(stored, path),
+        (Container::Read(format), _) => format.open(stored, path, &neighbours),
+        (Container::Packed(packing), _) => packing.open(stored, path),
     };
     let disk = disk.map_err(|obstacle| obstacle.of(path, kind))?;
     start(Reader { name: path.display().to_string(), disk }, options, Guard::None).map(Some)
+}
+
+fn is_dirty(start: [u8; header::LENGTH]) -> bool {
+    header::is_dirty(&start)
 }
 
 fn open_qcow2(

@@ -36,6 +36,20 @@ pub struct Snapshot {
     pub(crate) entries: u32,
 }
 
+impl Snapshot {
+    /// The table of the disk as it is now, by the header of an image.
+    pub(crate) fn present(header: &[u8]) -> Self {
+        Self {
+            id: String::new(),
+            name: String::new(),
+            bytes: be64(header, 24),
+            seconds: 0,
+            table_at: be64(header, 40),
+            entries: be32(header, 36),
+        }
+    }
+}
+
 /// The snapshots that the header of an image names. `read` reads bytes at a place.
 pub(crate) fn list<E>(
     header: &[u8],

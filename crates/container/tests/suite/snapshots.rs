@@ -88,6 +88,24 @@ fn a_snapshot_of_another_length_keeps_it() {
     assert_eq!(bytes(&*device).unwrap(), [1; 8 << 20]);
 }
 
+/// QEMU says so in the header when it keeps the reference counts in memory.
+#[test]
+fn an_image_that_was_not_closed_is_read() {
+    let home = tempfile::tempdir().unwrap();
+    let image = home.path().join("image").display().to_string();
+    let expected = content(64);
+    let raw = raw(home.path(), "raw", &expected);
+    qemu_img(&["convert", "-O", "qcow2", "-o", "lazy_refcounts=on", &raw, &image]);
+    qemu_img(&["snapshot", "-c", "a", &image]);
+    let file = fs::File::options().write(true).open(&image).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &[1], 79).unwrap();
+    drop(file);
+    assert!(bytes(&*open(&image, true, DiskFormat::Auto).unwrap()).unwrap() == expected);
+    assert!(bytes(&*past(&image, "a", DiskFormat::Auto).unwrap()).unwrap() == expected);
+    let error = open(&image, false, DiskFormat::Auto).unwrap_err();
+    assert!(error.contains("not closed") && error.contains("qemu-img check -r all"), "{error}");
+}
+
 #[test]
 fn snapshots_that_lie_are_an_error_or_other_bytes() {
     let home = tempfile::tempdir().unwrap();
