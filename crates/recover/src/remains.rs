@@ -34,6 +34,8 @@ pub(crate) struct Remains {
     pub(crate) metadata: Vec<FsBlock>,
     /// Blocks that could not be read, in ascending order.
     pub(crate) unreadable: Vec<Range<u64>>,
+    /// Blocks that hold nothing but zeroes, in ascending order.
+    pub(crate) zeroes: Vec<Range<u64>>,
 }
 
 /// An inode among the remains.
@@ -78,11 +80,7 @@ impl Remains {
     /// Takes sectors that could not be read, which are whole blocks of one group.
     fn add_unreadable(&mut self, disk: &Disk, sectors: Range<u64>, unit: u64) {
         let Some(first) = disk.block_at(sectors.start) else { return };
-        let blocks = first.0..first.0 + (sectors.end - sectors.start).div_ceil(unit);
-        match self.unreadable.last_mut() {
-            Some(last) if last.end == blocks.start => last.end = blocks.end,
-            _ => self.unreadable.push(blocks),
-        }
+        add(&mut self.unreadable, first.0..first.0 + (sectors.end - sectors.start).div_ceil(unit));
     }
 
     fn block(
@@ -96,7 +94,9 @@ impl Remains {
         let geometry = &disk.geometry;
         let Some(fs_block) = disk.block_at(sector) else { return };
         let (ag, agblock) = geometry.split_block(fs_block);
-        if bytes::be16(block, 0) == INODE_MAGIC {
+        if block[0] == 0 && block.iter().all(|byte| *byte == 0) {
+            add(&mut self.zeroes, fs_block.0..fs_block.0 + 1);
+        } else if bytes::be16(block, 0) == INODE_MAGIC {
             if self.inodes(disk, ag, agblock, block, visit) {
                 self.metadata.push(fs_block);
             }
@@ -205,11 +205,27 @@ impl Remains {
         inside.map(move |part| part.start.max(range.start)..part.end.min(range.end))
     }
 
+    /// Whether blocks hold nothing but zeroes.
+    pub(crate) fn are_zeroes(&self, range: &Range<u64>) -> bool {
+        let place = self.zeroes.partition_point(|part| part.end <= range.start);
+        self.zeroes
+            .get(place)
+            .is_some_and(|part| part.start <= range.start && range.end <= part.end)
+    }
+
     /// The blocks of a range that metadata was written over.
     pub(crate) fn metadata_in(&self, range: Range<u64>) -> impl Iterator<Item = u64> {
         let first = self.metadata.partition_point(|block| block.0 < range.start);
         let inside = self.metadata[first..].iter().take_while(move |block| block.0 < range.end);
         inside.map(|block| block.0)
+    }
+}
+
+/// Adds blocks behind others.
+fn add(blocks: &mut Vec<Range<u64>>, more: Range<u64>) {
+    match blocks.last_mut() {
+        Some(last) if last.end == more.start => last.end = more.end,
+        _ => blocks.push(more),
     }
 }
 

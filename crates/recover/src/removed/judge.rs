@@ -140,7 +140,9 @@ fn state(
         let over = evidence.remains.metadata_in(claim.blocks.clone());
         let over = over.map(|block| block..block + 1);
         let unreadable = evidence.remains.unreadable_in(claim.blocks.clone());
-        let all = others.into_iter().chain(gone).chain(over).chain(unreadable);
+        // Of an extent that was given back to the disk nothing else is left.
+        let zeroes = Some(claim.blocks.clone()).filter(|all| evidence.remains.are_zeroes(all));
+        let all = others.into_iter().chain(gone).chain(over).chain(unreadable).chain(zeroes);
         lost.extend(all.map(|part| {
             let start = part.start - claim.blocks.start + claim.offset;
             start..start + (part.end - part.start)

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
+use std::process::Command;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -204,6 +205,27 @@ fn removed_files_in_bad_sectors_are_not_whole() {
         assert!(!is_bad || file.state == State::Partly, "{file:#?}");
         digest(&disk, file);
     }
+}
+
+/// What was given back to the disk reads as zeroes, which were never in the file.
+#[test]
+fn what_was_trimmed_is_not_called_whole() {
+    if !kernel::available_or_report() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let mut history = History::begin(home.path(), 10, &[]);
+    let mount = history.mount();
+    history.remove(&mount, "old", 2);
+    make_durable(&mount);
+    let trim = Command::new("fstrim").arg(mount.path()).output().unwrap();
+    assert!(trim.status.success(), "{trim:?}");
+    mount.unmount().unwrap();
+    let (whole, _) = judge(&history, "trimmed");
+    let (_, removed) = find(&history);
+    let count = removed.files.iter().filter(|file| file.state == State::Partly).count();
+    let empty: [u8; 32] = Sha256::digest(b"").into();
+    assert!(count > 20 && whole.values().all(|digest| *digest == empty), "{count} {whole:?}");
 }
 
 /// The bar that counts most: whatever was overwritten, nothing false is called whole.
