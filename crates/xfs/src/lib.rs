@@ -43,7 +43,10 @@
 //! ```
 #![forbid(unsafe_code)]
 // Parts of the engine are public for those who ask for the internals.
-#![cfg_attr(not(feature = "internals"), allow(unreachable_pub))]
+#![cfg_attr(
+    not(feature = "internals"),
+    allow(unreachable_pub, reason = "the same items are public with internals")
+)]
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
