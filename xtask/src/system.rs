@@ -42,6 +42,8 @@ pub(crate) const FOR_TESTS: &[Program] = &[
     program("openssl", "openssl"),
     program("nbdinfo", "libnbd-bin"),
     program("nbdsh", "python3-libnbd"),
+    program("/usr/lib/python3/dist-packages/fsspec", "python3-fsspec"),
+    program("/usr/lib/python3/dist-packages/pytest", "python3-pytest"),
     program("fio", "fio"),
     program("mount", "mount"),
     program("losetup", "mount"),

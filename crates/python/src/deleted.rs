@@ -1,0 +1,108 @@
+//! Removed files of a volume.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use undercroft_block::BlockDevice;
+use undercroft_fs::{FileSystem, OpenOptions};
+use undercroft_recover::{Contents, Disk, FoundFile, Removed};
+
+use crate::disk::{self, Place};
+use crate::error::{Failure, failed};
+use crate::status::nanoseconds;
+
+/// Removed files, as they were found at one time.
+#[pyclass(frozen, module = "undercroft")]
+pub(crate) struct Deleted {
+    disk: Disk,
+    removed: Removed,
+}
+
+impl Deleted {
+    /// Looks for them in the volume at a place of a disk. A journal that was not replayed is, in memory.
+    pub(crate) fn search(whole: Arc<dyn BlockDevice>, place: &Place) -> Result<Self, Failure> {
+        let device = disk::volume_in(whole, place)?;
+        let present = FileSystem::open(Arc::clone(&device), &OpenOptions::default());
+        // What can be found without an open volume is found.
+        let present = present.map(|fs| Arc::clone(fs.volume().device()));
+        let present = present.unwrap_or_else(|_| Arc::clone(&device));
+        let disk = Disk::replayed(device, present)?;
+        let removed = Removed::find(&disk, &mut |_, _, _| {})?;
+        Ok(Self { disk, removed })
+    }
+
+    fn file(&self, index: usize) -> Result<&FoundFile, Failure> {
+        let file = self.removed.files.get(index);
+        file.ok_or_else(|| Failure::Value(format!("there is no file {index}")))
+    }
+}
+
+/// Paths, each with whether it leads up to the root; state; size; times of removal and of the last change
+/// of the content; owner, group and mode; number and generation.
+type About = (
+    Vec<(OsString, bool)>,
+    &'static str,
+    u64,
+    (Option<i128>, i128),
+    (u32, u32, Option<u32>),
+    (u64, u32),
+);
+
+fn about(file: &FoundFile) -> About {
+    let path = |path: &undercroft_recover::Path| {
+        let start: &[u8] = if path.is_complete { b"/" } else { b"?/" };
+        (OsString::from_vec([start, &path.names.join(&b'/')].concat()), path.is_complete)
+    };
+    let kind = file.kind.map_or(0, |kind| u32::from(kind.mode_bits()));
+    (
+        file.paths.iter().map(path).collect(),
+        file.state.name(),
+        file.size,
+        (file.removed_at.map(nanoseconds), nanoseconds(file.mtime)),
+        (file.uid, file.gid, file.mode.map(|mode| u32::from(mode) | kind)),
+        (file.id.number.0, file.id.generation),
+    )
+}
+
+#[pymethods]
+impl Deleted {
+    fn files(&self, py: Python<'_>) -> Vec<About> {
+        py.detach(|| self.removed.files.iter().map(about).collect())
+    }
+
+    /// The bytes of a file from a place on, at most `count`; what is lost is zeroes.
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        index: usize,
+        offset: u64,
+        count: usize,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let file = self.file(index).map_err(failed)?;
+        let there = usize::try_from(file.size.saturating_sub(offset)).unwrap_or(usize::MAX);
+        PyBytes::new_with(py, count.min(there), |bytes| {
+            py.detach(|| self.fill(file, offset, bytes)).map_err(failed)
+        })
+    }
+}
+
+impl Deleted {
+    fn fill(&self, file: &FoundFile, offset: u64, bytes: &mut [u8]) -> Result<(), Failure> {
+        let end = offset + bytes.len() as u64;
+        let mut contents = Contents::new(&self.disk, file);
+        while let Some(piece) = contents.next_piece()? {
+            let (start, data) = (piece.offset, piece.bytes());
+            let behind = start + data.len() as u64;
+            if behind <= offset || start >= end {
+                continue;
+            }
+            let (from, to) = (start.max(offset), behind.min(end));
+            bytes[(from - offset) as usize..(to - offset) as usize]
+                .copy_from_slice(&data[(from - start) as usize..(to - start) as usize]);
+        }
+        Ok(())
+    }
+}
