@@ -11,19 +11,19 @@ mod status;
 
 mod open_file;
 
-mod deleted;
 mod file_system;
+mod removed;
 
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use undercroft_xfs::check::{CheckOptions, Severity, check as check_volume};
 
-use deleted::Deleted;
 use disk::Place;
 use error::{Failure, failed};
 use file_system::FileSystem;
 use open_file::OpenFile;
+use removed::Deleted;
 
 /// Opens the volume in a disk: a description of a device as the command takes it.
 #[pyfunction]
