@@ -15,14 +15,15 @@ pub(crate) struct FormatArgs {
     #[arg(long, value_name = "FORMAT", conflicts_with = "backing", help_heading = IMAGE_HEADING)]
     format: Option<Format>,
 
-    /// Read the files, too, that an image names, if they are in its directory or below: what a qcow2 has only
-    /// the changes to, the data of a VMDK.
+    /// Read the files that an image names, if they are in its directory or below.
+    ///
+    /// Those are what a qcow2 has only the changes to, and the data of a VMDK.
     #[arg(long, help_heading = IMAGE_HEADING)]
     backing: bool,
 
-    /// The disk as it was at this snapshot of a qcow2, by its name or its identifier; it is only read.
+    /// The disk as it was at this snapshot of a qcow2.
     ///
-    /// `undercroft disks` lists them.
+    /// It is only read. `undercroft disks` lists the names; identifiers count, too.
     #[arg(long, value_name = "NAME", conflicts_with = "format", help_heading = IMAGE_HEADING)]
     snapshot: Option<String>,
 

@@ -60,8 +60,9 @@ impl Part {
 /// The options that say which part of an image is the volume.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct PartArgs {
-    /// The volume starts at this byte of the image (suffixes such as K, M, G), and has so many bytes, or all
-    /// to the end.
+    /// The volume starts at this byte of the image (suffixes such as K, M, G).
+    ///
+    /// It has as many bytes as are said, or all to the end.
     #[arg(long, value_name = "BYTES[,size=BYTES]", value_parser = value::stretch,
         conflicts_with_all = ["partition", "lv"], help_heading = IMAGE_HEADING)]
     offset: Option<Stretch>,

@@ -67,7 +67,9 @@ pub(super) struct Args {
     #[arg(long, value_name = "GROUP/VOLUME", value_parser = value::logical_volume, conflicts_with = "offset")]
     lv: Option<String>,
 
-    /// Serve the device from this byte on (suffixes such as K, M, G), and so many bytes, or all to the end.
+    /// Serve the device from this byte on (suffixes such as K, M, G).
+    ///
+    /// It has as many bytes as are said, or all to the end.
     #[arg(long, value_name = "BYTES[,size=BYTES]", value_parser = value::stretch)]
     offset: Option<Stretch>,
 
