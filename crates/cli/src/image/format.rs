@@ -24,7 +24,8 @@ pub(crate) struct FormatArgs {
     /// The disk as it was at this snapshot of a qcow2.
     ///
     /// It is only read. `undercroft disks` lists the names; identifiers count, too.
-    #[arg(long, value_name = "NAME", conflicts_with = "format", help_heading = IMAGE_HEADING)]
+    #[arg(long, value_name = "NAME", conflicts_with = "format", hide_short_help = true,
+        help_heading = IMAGE_HEADING)]
     snapshot: Option<String>,
 
     /// What opens a LUKS container is all that is in this file.

@@ -62,8 +62,8 @@ impl Part {
 pub(crate) struct PartArgs {
     /// The volume starts at this byte of the image (suffixes such as K, M, G).
     ///
-    /// It has as many bytes as are said, or all to the end.
-    #[arg(long, value_name = "BYTES[,size=BYTES]", value_parser = value::stretch,
+    /// With `,size=BYTES` behind that it has so many bytes, such as 1M,size=10G; else all to the end.
+    #[arg(long, value_name = "BYTES", value_parser = value::stretch,
         conflicts_with_all = ["partition", "lv"], help_heading = IMAGE_HEADING)]
     offset: Option<Stretch>,
 

@@ -69,8 +69,8 @@ pub(super) struct Args {
 
     /// Serve the device from this byte on (suffixes such as K, M, G).
     ///
-    /// It has as many bytes as are said, or all to the end.
-    #[arg(long, value_name = "BYTES[,size=BYTES]", value_parser = value::stretch)]
+    /// With `,size=BYTES` behind that it has so many bytes, such as 1M,size=10G; else all to the end.
+    #[arg(long, value_name = "BYTES", value_parser = value::stretch)]
     offset: Option<Stretch>,
 
     #[command(flatten)]
