@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pyo3::prelude::*;
 use undercroft_block::stack::{Description, DiskFormat};
 use undercroft_block::{BlockDevice, Sector, Window};
 use undercroft_container::layers::{Choice, Depth, Layers, PartitionChoice};
@@ -17,13 +18,24 @@ pub(crate) struct Place {
     pub(crate) keys: Vec<Vec<u8>>,
 }
 
+/// Hands on what takes long, and why, as a warning.
+fn warn(what: &str) {
+    Python::attach(|py| {
+        let warned = py.import("warnings").and_then(|module| module.call_method1("warn", (what,)));
+        // Warnings may be errors to a program, but here is nobody to raise them to.
+        if let Err(error) = warned {
+            error.write_unraisable(py, None);
+        }
+    });
+}
+
 /// Opens the device of a description.
 pub(crate) fn open(
     image: &str,
     read_only: bool,
     raw: bool,
 ) -> Result<Arc<dyn BlockDevice>, Failure> {
-    undercroft_container::register();
+    undercroft_container::register(warn);
     undercroft_nbd::client::register();
     let description: Description =
         image.parse().map_err(|error| Failure::Value(format!("{image}: {error}")))?;
