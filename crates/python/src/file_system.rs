@@ -15,7 +15,7 @@ use undercroft_fs::{
 use crate::disk::{self, Place};
 use crate::error::{Failure, failed};
 use crate::open_file::OpenFile;
-use crate::status::{Status, status, timestamp};
+use crate::status::{Status, timestamp};
 
 /// A volume. Paths are bytes from its root.
 #[pyclass(frozen, module = "undercroft")]
@@ -71,7 +71,7 @@ impl FileSystem {
         let read = || -> Result<Vec<(Vec<u8>, Status)>, Failure> {
             let entries = self.fs.read_dir(of(path))?.map(|entry| {
                 let entry = entry?;
-                Ok((entry.file_name().as_bytes().to_vec(), status(entry.metadata())))
+                Ok((entry.file_name().as_bytes().to_vec(), Status::of(entry.metadata())))
             });
             entries.collect()
         };
@@ -83,7 +83,7 @@ impl FileSystem {
     fn below<'py>(&self, py: Python<'py>, path: &[u8]) -> PyResult<Vec<Named<'py>>> {
         let read = || -> Result<Vec<(Vec<u8>, Status)>, Failure> {
             let named = |entry: WalkEntry| {
-                (entry.path().as_os_str().as_bytes().to_vec(), status(entry.metadata()))
+                (entry.path().as_os_str().as_bytes().to_vec(), Status::of(entry.metadata()))
             };
             self.fs.walk(of(path))?.map(|entry| Ok(named(entry?))).collect()
         };
@@ -97,7 +97,7 @@ impl FileSystem {
             true => self.fs.metadata(of(path)),
             false => self.fs.symlink_metadata(of(path)),
         };
-        py.detach(|| look().map(|known| status(&known))).map_err(failed)
+        py.detach(|| look().map(|known| Status::of(&known))).map_err(failed)
     }
 
     /// Opens a file. `create` makes one of this mode where there is none, `new` wants that there is none.

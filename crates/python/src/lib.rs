@@ -23,7 +23,8 @@ use disk::Place;
 use error::{Failure, failed};
 use file_system::FileSystem;
 use open_file::OpenFile;
-use removed::Deleted;
+use removed::{RemovedFile, RemovedFiles};
+use status::Status;
 
 /// Opens the volume in a disk: a description of a device as the command takes it.
 #[pyfunction]
@@ -79,9 +80,9 @@ fn deleted(
     offset: Option<u64>,
     keys: Vec<Vec<u8>>,
     raw: bool,
-) -> PyResult<Deleted> {
+) -> PyResult<RemovedFiles> {
     let place = Place { partition, logical, offset, keys };
-    py.detach(|| Deleted::search(disk::open(image, true, raw)?, &place)).map_err(failed)
+    py.detach(|| RemovedFiles::search(disk::open(image, true, raw)?, &place)).map_err(failed)
 }
 
 /// Checks the volume in a disk: whether it is clean, the counts of inodes and of directories, and what was
@@ -133,7 +134,9 @@ fn undercroft_native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_class::<FileSystem>()?;
     module.add_class::<OpenFile>()?;
-    module.add_class::<Deleted>()?;
+    module.add_class::<RemovedFile>()?;
+    module.add_class::<RemovedFiles>()?;
+    module.add_class::<Status>()?;
     module.add_function(wrap_pyfunction!(deleted, module)?)?;
     module.add_function(wrap_pyfunction!(check, module)?)?;
     module.add_function(wrap_pyfunction!(open_image, module)?)?;

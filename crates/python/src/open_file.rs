@@ -5,7 +5,7 @@ use pyo3::types::PyBytes;
 use undercroft_fs::{Change, File};
 
 use crate::error::{Failure, failed};
-use crate::status::{Status, status};
+use crate::status::Status;
 
 /// An open file: bytes by their place, without a position of its own.
 #[pyclass(frozen, module = "undercroft")]
@@ -32,7 +32,7 @@ impl OpenFile {
     }
 
     fn status(&self, py: Python<'_>) -> Status {
-        py.detach(|| status(&self.file.metadata()))
+        py.detach(|| Status::of(&self.file.metadata()))
     }
 
     /// At most `count` bytes from a place on; fewer at the end of the file.

@@ -16,12 +16,12 @@ use crate::status::nanoseconds;
 
 /// Removed files, as they were found at one time.
 #[pyclass(frozen, module = "undercroft")]
-pub(crate) struct Deleted {
+pub(crate) struct RemovedFiles {
     disk: Disk,
     removed: Removed,
 }
 
-impl Deleted {
+impl RemovedFiles {
     /// Looks for them in the volume at a place of a disk. A journal that was not replayed is, in memory.
     pub(crate) fn search(whole: Arc<dyn BlockDevice>, place: &Place) -> Result<Self, Failure> {
         let device = disk::volume_in(whole, place)?;
@@ -40,37 +40,49 @@ impl Deleted {
     }
 }
 
-/// Paths, each with whether it leads up to the root; state; size; times of removal and of the last change
-/// of the content; owner, group and mode; number and generation.
-type About = (
-    Vec<(OsString, bool)>,
-    &'static str,
-    u64,
-    (Option<i128>, i128),
-    (u32, u32, Option<u32>),
-    (u64, u32),
-);
+/// A removed file. Times are nanoseconds since 1970.
+#[pyclass(frozen, get_all, module = "undercroft")]
+pub(crate) struct RemovedFile {
+    /// From the root; those that do not lead up to it begin with `?/`.
+    paths: Vec<OsString>,
+    state: &'static str,
+    /// Bytes.
+    size: u64,
+    removed: Option<i128>,
+    modified: i128,
+    uid: u32,
+    gid: u32,
+    mode: Option<u32>,
+    number: u64,
+    generation: u32,
+}
 
-fn about(file: &FoundFile) -> About {
-    let path = |path: &undercroft_recover::Path| {
-        let start: &[u8] = if path.is_complete { b"/" } else { b"?/" };
-        (OsString::from_vec([start, &path.names.join(&b'/')].concat()), path.is_complete)
-    };
-    let kind = file.kind.map_or(0, |kind| u32::from(kind.mode_bits()));
-    (
-        file.paths.iter().map(path).collect(),
-        file.state.name(),
-        file.size,
-        (file.removed_at.map(nanoseconds), nanoseconds(file.mtime)),
-        (file.uid, file.gid, file.mode.map(|mode| u32::from(mode) | kind)),
-        (file.id.number.0, file.id.generation),
-    )
+impl RemovedFile {
+    fn of(file: &FoundFile) -> Self {
+        let path = |path: &undercroft_recover::Path| {
+            let start: &[u8] = if path.is_complete { b"/" } else { b"?/" };
+            OsString::from_vec([start, &path.names.join(&b'/')].concat())
+        };
+        let kind = file.kind.map_or(0, |kind| u32::from(kind.mode_bits()));
+        Self {
+            paths: file.paths.iter().map(path).collect(),
+            state: file.state.name(),
+            size: file.size,
+            removed: file.removed_at.map(nanoseconds),
+            modified: nanoseconds(file.mtime),
+            uid: file.uid,
+            gid: file.gid,
+            mode: file.mode.map(|mode| u32::from(mode) | kind),
+            number: file.id.number.0,
+            generation: file.id.generation,
+        }
+    }
 }
 
 #[pymethods]
-impl Deleted {
-    fn files(&self, py: Python<'_>) -> Vec<About> {
-        py.detach(|| self.removed.files.iter().map(about).collect())
+impl RemovedFiles {
+    fn files(&self, py: Python<'_>) -> Vec<RemovedFile> {
+        py.detach(|| self.removed.files.iter().map(RemovedFile::of).collect())
     }
 
     /// The bytes of a file from a place on, at most `count`; what is lost is zeroes.
@@ -89,7 +101,7 @@ impl Deleted {
     }
 }
 
-impl Deleted {
+impl RemovedFiles {
     fn fill(&self, file: &FoundFile, offset: u64, bytes: &mut [u8]) -> Result<(), Failure> {
         let end = offset + bytes.len() as u64;
         let mut contents = Contents::new(&self.disk, file);

@@ -20,11 +20,11 @@ class DeletedFile:
     """
 
     def __init__(self, found, index, about):
-        paths, self.state, self.size, times, owner, (self.inode, self.generation) = about
         self._found, self._index = found, index
-        self.paths = [path for path, _ in paths]
-        self.removed_ns, self.mtime_ns = times
-        self.uid, self.gid, self.mode = owner
+        self.paths, self.state, self.size = about.paths, about.state, about.size
+        self.removed_ns, self.mtime_ns = about.removed, about.modified
+        self.uid, self.gid, self.mode = about.uid, about.gid, about.mode
+        self.inode, self.generation = about.number, about.generation
 
     @property
     def path(self):

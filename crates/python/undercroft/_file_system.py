@@ -10,22 +10,16 @@ from ._raw_file import RawFile
 
 
 def _stat_result(status):
-    (mode, number, links, uid, gid), (size, blocks, block_size, major, minor), times, _ = status
-    accessed, modified, changed, born = times
-    seconds = [time // 10**9 for time in (accessed, modified, changed)]
-    values = (mode, number, 0, links, uid, gid, size, *seconds)
-    more = {
-        "st_atime": accessed / 10**9,
-        "st_mtime": modified / 10**9,
-        "st_ctime": changed / 10**9,
-        "st_atime_ns": accessed,
-        "st_mtime_ns": modified,
-        "st_ctime_ns": changed,
-        "st_blksize": block_size,
-        "st_blocks": blocks,
-        "st_rdev": os.makedev(major, minor) if hasattr(os, "makedev") else 0,
-        "st_birthtime": born / 10**9,
-    }
+    times = {"atime": status.accessed, "mtime": status.modified, "ctime": status.changed}
+    values = (status.mode, status.number, 0, status.links, status.uid, status.gid, status.size)
+    values += tuple(time // 10**9 for time in times.values())
+    more = {f"st_{name}": time / 10**9 for name, time in times.items()}
+    more.update({f"st_{name}_ns": time for name, time in times.items()})
+    more.update(
+        st_blksize=status.block_size,
+        st_blocks=status.blocks,
+        st_rdev=os.makedev(status.major, status.minor),
+    )
     return os.stat_result(values, more)
 
 
@@ -43,13 +37,13 @@ class DirEntry:
                 return self.stat().st_mode
             except (FileNotFoundError, NotADirectoryError):
                 return 0
-        return self._status[0][0]
+        return self._status.mode
 
     def inode(self):
-        return self._status[0][1]
+        return self._status.number
 
     def is_symlink(self):
-        return modes.S_ISLNK(self._status[0][0])
+        return modes.S_ISLNK(self._status.mode)
 
     def is_dir(self, *, follow_symlinks=True):
         return modes.S_ISDIR(self._mode(follow_symlinks))
@@ -91,7 +85,8 @@ class FileSystem:
         """The entries of a directory, sorted by name, with the status of each."""
         path = os.fspath(path)
         decode = (lambda name: name) if isinstance(path, bytes) else os.fsdecode
-        entries = sorted(self._call(path, self._native.entries))
+        entries = self._call(path, self._native.entries)
+        entries.sort(key=lambda entry: entry[0])
         names = ((decode(name), status) for name, status in entries)
         return [DirEntry(self, name, posixpath.join(path, name), status) for name, status in names]
 
@@ -125,8 +120,12 @@ class FileSystem:
     # Status.
 
     def stat(self, path, *, follow_symlinks=True):
-        """As os.stat; st_birthtime is there as well."""
+        """As os.stat."""
         return _stat_result(self._call(path, self._native.status, follow=follow_symlinks))
+
+    def birthtime_ns(self, path):
+        """When a file was made, in nanoseconds since 1970."""
+        return self._call(path, self._native.status).created
 
     def lstat(self, path):
         return self.stat(path, follow_symlinks=False)
@@ -176,7 +175,7 @@ class FileSystem:
         if kind != "r" and not self.writable:
             raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
         file = self._call(path, self._native.open, create=kind in "wa", new=kind == "x")
-        if modes.S_ISDIR(file.status()[0][0]):
+        if modes.S_ISDIR(file.status().mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         if kind == "w":
             file.set_len(0)

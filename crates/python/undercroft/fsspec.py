@@ -82,7 +82,7 @@ class XfsFileSystem(AbstractFileSystem):
             "ino": status.st_ino,
             "nlink": status.st_nlink,
             "mtime": status.st_mtime,
-            "created": status.st_birthtime if hasattr(status, "st_birthtime") else status.st_ctime,
+            "created": self.volume.birthtime_ns(self._inside(path)) / 10**9,
         }
         if kind == "link":
             info["destination"] = self.volume.readlink(self._inside(path))

@@ -13,7 +13,7 @@ mod xz;
 #[cfg(feature = "zstd")]
 mod zstd;
 
-use crate::disk::{Disk, Stored, invalid};
+use crate::disk::{Disk, Stored};
 use crate::note::note;
 use crate::obstacle::{Obstacle, damaged};
 use parking_lot::Mutex;
@@ -219,11 +219,13 @@ impl Read for Part {
 }
 
 /// A segment to whose end is read when its last byte is, so that its checksum counts.
+#[cfg(any(feature = "xz", feature = "zstd"))]
 struct Checked<R> {
     reader: R,
     left: u64,
 }
 
+#[cfg(any(feature = "xz", feature = "zstd"))]
 impl<R: Read> Read for Checked<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = (buffer.len() as u64).min(self.left) as usize;
@@ -233,7 +235,7 @@ impl<R: Read> Read for Checked<R> {
         let count = self.reader.read(&mut buffer[..length])?;
         self.left -= count as u64;
         if self.left == 0 && self.reader.read(&mut [0])? != 0 {
-            return Err(invalid("it has more bytes than its index says"));
+            return Err(crate::disk::invalid("it has more bytes than its index says"));
         }
         Ok(count)
     }
