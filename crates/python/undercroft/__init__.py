@@ -13,6 +13,8 @@ module has for them: FileNotFoundError, IsADirectoryError, and so on. All of it 
 threads at once; calls that wait let other threads run.
 """
 
+from __future__ import annotations
+
 import os
 import typing
 
@@ -27,14 +29,14 @@ __all__ = ["DeletedFile", "DirEntry", "FileSystem", "Finding", "check", "deleted
 def open(
     image,
     *,
-    writable=False,
-    partition=None,
-    lv=None,
-    offset=None,
-    keys=(),
-    raw=False,
-    replay=True,
-):
+    writable: bool = False,
+    partition: str | int | None = None,
+    lv: str | None = None,
+    offset: int | None = None,
+    keys: typing.Iterable[str | bytes] = (),
+    raw: bool = False,
+    replay: bool = True,
+) -> FileSystem:
     """Opens the volume in an image, and returns a FileSystem.
 
     image      a path, or a description of a device as the command takes it (nbd://host/export,
@@ -66,7 +68,9 @@ def _place(partition, lv, offset, keys):
     }
 
 
-def deleted(image, *, partition=None, lv=None, offset=None, keys=(), raw=False):
+def deleted(
+    image, *, partition=None, lv=None, offset=None, keys=(), raw: bool = False
+) -> list[DeletedFile]:
     """Looks for removed files, and returns a list of DeletedFile. Nothing is written.
 
     Arguments are as for open. An OSError says why nothing can be found.
@@ -82,7 +86,9 @@ class Finding(typing.NamedTuple):
     text: str
 
 
-def check(image, *, partition=None, lv=None, offset=None, keys=(), raw=False):
+def check(
+    image, *, partition=None, lv=None, offset=None, keys=(), raw: bool = False
+) -> list[Finding]:
     """Checks a volume, and returns a list of Finding, empty if nothing is wrong. Nothing is written.
 
     Arguments are as for open.
@@ -95,7 +101,7 @@ def check(image, *, partition=None, lv=None, offset=None, keys=(), raw=False):
     return findings
 
 
-def format(path, size):
+def format(path: str | os.PathLike, size: int) -> FileSystem:
     """Makes a file of size bytes with an empty volume in it, and opens that for changes.
 
     There must be no file at the path. The shortest volume has 300 MiB, in a file with holes.
