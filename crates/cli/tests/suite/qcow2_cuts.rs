@@ -97,6 +97,17 @@ fn check(image: &str, repair: &[&str]) -> Option<i32> {
     check.arg(image).status().unwrap().code()
 }
 
+/// Makes an image sound again, as the recipe says. Tables may be there that point behind the end of the file, as
+/// what made it longer is not: `qemu-img` can count that only if there is a file.
+fn mend(image: &str) {
+    if check(image, &["-r", "all"]) != Some(0) {
+        let file = File::options().write(true).open(image).unwrap();
+        let bytes = file.metadata().unwrap().len();
+        file.set_len(bytes + (64 << 20)).unwrap();
+        check(image, &["-r", "all"]);
+    }
+}
+
 /// What must be there after a number of commands.
 fn look(image: &str, done: usize) {
     let list = succeeds(["ls", image]);
@@ -158,7 +169,7 @@ fn what_was_synced_is_there_after_a_cut() {
                 drop(file);
                 let is_sound = matches!(check(&cut, &[]), Some(0 | 3));
                 errors += usize::from(!is_sound);
-                check(&cut, &["-r", "all"]);
+                mend(&cut);
                 assert_eq!(check(&cut, &[]), Some(0), "the counts are made anew");
                 look(&cut, done);
             }
