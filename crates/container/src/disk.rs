@@ -32,12 +32,7 @@ impl Stored {
 
     /// Fills memory with bytes that have to be there.
     pub(crate) fn fill(&self, at: u64, memory: &mut [u8]) -> io::Result<()> {
-        let length = memory.len() as u64;
-        if at.checked_add(length).is_none_or(|end| end > self.length) {
-            return Err(invalid(format!(
-                "{length} bytes at byte {at} are behind the end of the file"
-            )));
-        }
+        end_of(at, memory.len() as u64, self.length)?;
         self.file.read_exact_at(memory, at)
     }
 
@@ -60,6 +55,13 @@ impl Stored {
 /// What says that something in a file cannot be.
 pub(crate) fn invalid(what: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.into())
+}
+
+/// The end of so many bytes at a place, which have to be in a file of a length.
+pub(crate) fn end_of(at: u64, bytes: u64, length: u64) -> io::Result<u64> {
+    at.checked_add(bytes).filter(|end| *end <= length).ok_or_else(|| {
+        invalid(format!("{bytes} bytes at byte {at} are behind the end of the file"))
+    })
 }
 
 /// Reads a range of a disk block by block: number of the block, place in it, memory to fill.

@@ -83,7 +83,7 @@ pub enum ContainerError {
         /// The file.
         path: PathBuf,
     },
-    /// A part of the disk is in another file, which nobody has allowed to be read.
+    /// A part of the disk is in another file, which was not allowed to be read.
     #[error(
         "{} has {part} in another file, \"{}\", and that is read only when it is allowed",
         path.display(), named.escape_debug()

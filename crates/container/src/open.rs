@@ -119,20 +119,19 @@ pub fn open(
     if !options.read_only && !is_qcow2 {
         return Err(ContainerError::ReadOnly { path: path.into(), kind });
     }
+    let chain = Chain { first: path.into(), neighbours };
+    let past = |past| Ok(Box::new(past) as Box<dyn Disk>);
     let disk = match (container, snapshot) {
         (Container::Qcow2, Some(name)) => {
-            let chain = Chain { first: path.into(), neighbours };
-            let past = chain.open_snapshot(path, stored.into_file(), name)?;
-            Ok(Box::new(past) as Box<dyn Disk>)
+            past(chain.open_snapshot(path, stored.into_file(), name)?)
         }
         (Container::Qcow2, None) if options.read_only && stored.array(0).is_ok_and(is_dirty) => {
-            let chain = Chain { first: path.into(), neighbours };
-            Ok(Box::new(chain.open_dirty(path, stored.into_file())?) as Box<dyn Disk>)
+            past(chain.open_dirty(path, stored.into_file())?)
         }
         (Container::Qcow2, None) => {
-            return open_qcow2(path, stored.into_file(), neighbours, options).map(Some);
+            return open_qcow2(path, stored.into_file(), &chain, options).map(Some);
         }
-        (Container::Read(format), _) => format.open(stored, path, &neighbours),
+        (Container::Read(format), _) => format.open(stored, path, &chain.neighbours),
         (Container::Packed(packing), _) => packing.open(stored, path),
     };
     let disk = disk.map_err(|obstacle| obstacle.of(path, kind))?;
@@ -146,7 +145,7 @@ fn is_dirty(start: [u8; header::LENGTH]) -> bool {
 fn open_qcow2(
     path: &Path,
     file: File,
-    neighbours: Neighbours,
+    chain: &Chain,
     options: LeafOptions,
 ) -> Result<Arc<dyn BlockDevice>, ContainerError> {
     let failed = |source| ContainerError::Open { path: path.into(), source };
@@ -158,7 +157,6 @@ fn open_qcow2(
         let (file, exclusive) = Exclusive::claim(file, &name)?;
         (file, Guard::File(exclusive))
     };
-    let chain = Chain { first: path.into(), neighbours };
     let image = chain.open_qcow2(path, file, !options.read_only, 0)?;
     start(ContainerDriver::new(name, image, options.read_only), options, guard)
 }

@@ -10,7 +10,9 @@ use undercroft_container::luks::Keys;
 
 use crate::error::Failure;
 
-/// The place of the volume in a disk; without anything it is the only one.
+/// The place of the volume in a disk; without anything it is the only one. In Python a dictionary.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
 pub(crate) struct Place {
     pub(crate) partition: Option<String>,
     pub(crate) logical: Option<String>,
@@ -22,7 +24,7 @@ pub(crate) struct Place {
 fn warn(what: &str) {
     Python::attach(|py| {
         let warned = py.import("warnings").and_then(|module| module.call_method1("warn", (what,)));
-        // Warnings may be errors to a program, but here is nobody to raise them to.
+        // Warnings may be errors to a program, but there is no caller to raise them to.
         if let Err(error) = warned {
             error.write_unraisable(py, None);
         }
@@ -46,7 +48,7 @@ pub(crate) fn open(
 /// The device that the volume fills.
 pub(crate) fn volume_in(
     disk: Arc<dyn BlockDevice>,
-    place: &Place,
+    place: Place,
 ) -> Result<Arc<dyn BlockDevice>, Failure> {
     if let Some(offset) = place.offset {
         let start = Sector::from_bytes(offset)
@@ -55,10 +57,10 @@ pub(crate) fn volume_in(
             .ok_or_else(|| Failure::NoVolume(format!("offset {offset} is behind the end")))?;
         return Ok(Arc::new(window));
     }
-    let partition = place.partition.as_deref().map(PartitionChoice::of);
-    let choice = Choice { partition, logical: place.logical.clone() };
+    let partition = place.partition.map(PartitionChoice::from);
+    let choice = Choice { partition, logical: place.logical };
     let mut keys = Keys::default();
-    place.keys.iter().for_each(|key| keys.add(key.clone()));
+    place.keys.into_iter().for_each(|key| keys.add(key));
     let layers = Layers::look(&disk, &choice, Depth::Volumes, &keys)?;
     match layers.select(&choice, false) {
         Ok(selected) => Ok(selected.device),

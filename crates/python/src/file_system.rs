@@ -27,7 +27,7 @@ impl FileSystem {
     /// Opens the volume at a place of a disk.
     pub(crate) fn in_disk(
         disk: Arc<dyn BlockDevice>,
-        place: &Place,
+        place: Place,
         writable: bool,
         replay: bool,
     ) -> Result<Self, Failure> {

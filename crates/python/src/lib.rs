@@ -28,91 +28,54 @@ use status::Status;
 
 /// Opens the volume in a disk: a description of a device as the command takes it.
 #[pyfunction]
-#[pyo3(signature = (image, *, writable, replay, partition, logical, offset, keys, raw))]
-#[expect(clippy::too_many_arguments, reason = "each has its name in Python")]
 fn open_image(
     py: Python<'_>,
     image: &str,
+    raw: bool,
+    place: Place,
     writable: bool,
     replay: bool,
-    partition: Option<String>,
-    logical: Option<String>,
-    offset: Option<u64>,
-    keys: Vec<Vec<u8>>,
-    raw: bool,
 ) -> PyResult<FileSystem> {
-    let place = Place { partition, logical, offset, keys };
-    py.detach(|| {
-        let disk = disk::open(image, !writable, raw)?;
-        FileSystem::in_disk(disk, &place, writable, replay)
-    })
-    .map_err(failed)
+    let open = || FileSystem::in_disk(disk::open(image, !writable, raw)?, place, writable, replay);
+    py.detach(open).map_err(failed)
 }
 
-/// Opens the volume in a file of Python: anything with `seek` and `readinto`, and `write` and `flush`
-/// if it is to be changed.
+/// Opens the volume in a file of Python: anything with `seek` and `read`, and `write` and `flush` if it is
+/// to be changed.
 #[pyfunction]
-#[pyo3(signature = (file, *, writable, replay, partition, logical, offset, keys))]
-#[expect(clippy::too_many_arguments, reason = "each has its name in Python")]
 fn open_object(
     py: Python<'_>,
     file: Py<PyAny>,
+    place: Place,
     writable: bool,
     replay: bool,
-    partition: Option<String>,
-    logical: Option<String>,
-    offset: Option<u64>,
-    keys: Vec<Vec<u8>>,
 ) -> PyResult<FileSystem> {
-    let place = Place { partition, logical, offset, keys };
     let disk = python_file::open(py, file, !writable)?;
-    py.detach(|| FileSystem::in_disk(disk, &place, writable, replay)).map_err(failed)
+    py.detach(|| FileSystem::in_disk(disk, place, writable, replay)).map_err(failed)
 }
 
 /// Looks for removed files of the volume in a disk.
 #[pyfunction]
-#[pyo3(signature = (image, *, partition, logical, offset, keys, raw))]
-fn deleted(
-    py: Python<'_>,
-    image: &str,
-    partition: Option<String>,
-    logical: Option<String>,
-    offset: Option<u64>,
-    keys: Vec<Vec<u8>>,
-    raw: bool,
-) -> PyResult<RemovedFiles> {
-    let place = Place { partition, logical, offset, keys };
-    py.detach(|| RemovedFiles::search(disk::open(image, true, raw)?, &place)).map_err(failed)
+fn deleted(py: Python<'_>, image: &str, raw: bool, place: Place) -> PyResult<RemovedFiles> {
+    py.detach(|| RemovedFiles::search(disk::open(image, true, raw)?, place)).map_err(failed)
 }
 
-/// Checks the volume in a disk: whether it is clean, the counts of inodes and of directories, and what was
-/// found.
+/// Whether a volume is clean, and what was found: whether it is an error, and words.
+type Checked = (bool, Vec<(bool, String)>);
+
+/// Checks the volume in a disk.
 #[pyfunction]
-#[pyo3(signature = (image, *, partition, logical, offset, keys, raw))]
-fn check(
-    py: Python<'_>,
-    image: &str,
-    partition: Option<String>,
-    logical: Option<String>,
-    offset: Option<u64>,
-    keys: Vec<Vec<u8>>,
-    raw: bool,
-) -> PyResult<Checked> {
-    let place = Place { partition, logical, offset, keys };
+fn check(py: Python<'_>, image: &str, raw: bool, place: Place) -> PyResult<Checked> {
     let look = || -> Result<Checked, Failure> {
-        let device = disk::volume_in(disk::open(image, true, raw)?, &place)?;
+        let device = disk::volume_in(disk::open(image, true, raw)?, place)?;
         let mut found = Vec::new();
         let report = check_volume(device, &CheckOptions::default(), &mut |finding| {
             found.push((finding.severity == Severity::Error, finding.to_string()));
         })?;
-        Ok((report.is_clean(), report.inodes, report.directories, found))
+        Ok((report.is_clean(), found))
     };
     py.detach(look).map_err(failed)
 }
-
-/// Whether a volume is clean, its inodes and directories, and what was found: whether it is an error, and
-/// words.
-type Checked = (bool, u64, u64, Vec<(bool, String)>);
 
 /// Makes a file of `size` bytes with an empty volume in it, and opens that for changes.
 #[pyfunction]

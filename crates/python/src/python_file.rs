@@ -17,7 +17,7 @@ use crate::error::failed;
 const ZEROES: usize = 64 << 10;
 
 /// The driver. A file has one position, so that requests are done in turn, by one thread; each takes the
-/// lock of the interpreter, which whoever waits for it has released.
+/// lock of the interpreter, which the thread that waits has released.
 struct PythonFile {
     file: Py<PyAny>,
     name: String,

@@ -23,7 +23,7 @@ pub(crate) struct RemovedFiles {
 
 impl RemovedFiles {
     /// Looks for them in the volume at a place of a disk. A journal that was not replayed is, in memory.
-    pub(crate) fn search(whole: Arc<dyn BlockDevice>, place: &Place) -> Result<Self, Failure> {
+    pub(crate) fn search(whole: Arc<dyn BlockDevice>, place: Place) -> Result<Self, Failure> {
         let device = disk::volume_in(whole, place)?;
         let present = FileSystem::open(Arc::clone(&device), &OpenOptions::default());
         // What can be found without an open volume is found.
@@ -105,13 +105,13 @@ impl RemovedFiles {
     fn fill(&self, file: &FoundFile, offset: u64, bytes: &mut [u8]) -> Result<(), Failure> {
         let end = offset + bytes.len() as u64;
         let mut contents = Contents::new(&self.disk, file);
+        contents.seek(offset);
         while let Some(piece) = contents.next_piece()? {
             let (start, data) = (piece.offset, piece.bytes());
-            let behind = start + data.len() as u64;
-            if behind <= offset || start >= end {
-                continue;
+            let (from, to) = (start.max(offset), end.min(start + data.len() as u64));
+            if from >= to {
+                break;
             }
-            let (from, to) = (start.max(offset), behind.min(end));
             bytes[(from - offset) as usize..(to - offset) as usize]
                 .copy_from_slice(&data[(from - start) as usize..(to - start) as usize]);
         }

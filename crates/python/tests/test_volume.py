@@ -272,7 +272,7 @@ class Opening(Volume):
 
 class Lost(Volume):
     def test_removed_files_are_found_and_read(self):
-        content = os.urandom(300_000)
+        content = os.urandom(3_000_000)
         self.fs.makedirs("/home/ann")
         self.fs.write_bytes("/home/ann/photo.jpg", content)
         self.fs.write_bytes("/kept", b"x")
@@ -280,11 +280,14 @@ class Lost(Volume):
         self.again(writable=True).remove("/home/ann/photo.jpg")
         self.fs.close()
         [found] = [file for file in undercroft.deleted(self.image) if file.size]
-        self.assertEqual((found.path, found.state, found.size), ("/home/ann/photo.jpg", "whole", 300_000))
+        self.assertEqual((found.path, found.state, found.size), ("/home/ann/photo.jpg", "whole", 3_000_000))
         self.assertEqual(found.read(), content)
         with found.open() as file:
             file.seek(-10, os.SEEK_END)
             self.assertEqual(file.read(), content[-10:])
+            for place in (0, 1, 4095, 4097, 1 << 20, 2_999_990):
+                file.seek(place)
+                self.assertEqual(file.read(5_000), content[place : place + 5_000])
         self.assertEqual(stat.filemode(found.mode), "-rw-r--r--")
         self.assertGreater(found.removed_ns, found.mtime_ns)
 

@@ -48,15 +48,14 @@ def open(
     lv         the logical volume that it is in, as "group/volume"
     offset     it starts at this byte
     keys       passphrases of LUKS containers, as bytes or text
-    raw        take the image as the bytes that it is, whatever it looks like
+    raw        take the image as the bytes that it is, and not as a format
     replay     the journal of a volume that was not unmounted counts: it is replayed, in memory if
                the volume is only read
     """
     place = _place(partition, lv, offset, keys)
-    place.update(writable=writable, replay=replay)
     if hasattr(image, "seek") and hasattr(image, "read"):
-        return FileSystem(_native.open_object(image, **place))
-    return FileSystem(_native.open_image(os.fspath(image), raw=raw, **place))
+        return FileSystem(_native.open_object(image, place, writable, replay))
+    return FileSystem(_native.open_image(os.fspath(image), raw, place, writable, replay))
 
 
 def _place(partition, lv, offset, keys):
@@ -75,7 +74,7 @@ def deleted(
 
     Arguments are as for open. An OSError says why nothing can be found.
     """
-    found = _native.deleted(os.fspath(image), raw=raw, **_place(partition, lv, offset, keys))
+    found = _native.deleted(os.fspath(image), raw, _place(partition, lv, offset, keys))
     return [DeletedFile(found, index, about) for index, about in enumerate(found.files())]
 
 
@@ -94,7 +93,7 @@ def check(
     Arguments are as for open.
     """
     place = _place(partition, lv, offset, keys)
-    is_clean, _, _, found = _native.check(os.fspath(image), raw=raw, **place)
+    is_clean, found = _native.check(os.fspath(image), raw, place)
     findings = [Finding(*finding) for finding in found]
     if not is_clean and not any(finding.is_error for finding in findings):
         findings.append(Finding(True, "not everything could be looked at"))

@@ -1,7 +1,11 @@
 """Removed files."""
 
 import io
-import os
+
+from ._raw_file import RawFile
+
+# Bytes that are read at a time: what is read of the disk at once.
+PIECE = 1 << 20
 
 
 class DeletedFile:
@@ -36,33 +40,24 @@ class DeletedFile:
 
     def open(self):
         """Its bytes as a file."""
-        return io.BufferedReader(_Raw(self))
+        content = _Content(self._found, self._index, self.size)
+        return io.BufferedReader(RawFile(content, self.path, "rb", True, False, False), PIECE)
 
     def __repr__(self):
         return f"<undercroft.DeletedFile {self.path!r} {self.state} {self.size}>"
 
 
-class _Raw(io.RawIOBase):
-    def __init__(self, file):
-        super().__init__()
-        self._file, self._position = file, 0
+class _Content:
+    """The bytes of a removed file by their place, as RawFile reads them."""
 
-    def readable(self):
-        return True
+    def __init__(self, found, index, size):
+        self._found, self._index, self._size = found, index, size
 
-    def seekable(self):
-        return True
+    def size(self):
+        return self._size
 
-    def seek(self, offset, whence=os.SEEK_SET):
-        place = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._file.size}[whence]
-        if place < 0:
-            raise ValueError(f"negative seek position {place}")
-        self._position = place
-        return place
+    def read_at(self, offset, count):
+        return self._found.read(self._index, offset, count)
 
-    def readinto(self, buffer):
-        view = memoryview(buffer).cast("B")
-        data = self._file._found.read(self._file._index, self._position, len(view))
-        view[: len(data)] = data
-        self._position += len(data)
-        return len(data)
+    def seek(self, offset, hole):
+        raise io.UnsupportedOperation("the holes of a removed file are not known")

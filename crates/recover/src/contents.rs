@@ -99,6 +99,14 @@ impl Contents {
         self.parts.iter().map(|(range, sector)| (range.clone(), Sector(*sector)))
     }
 
+    /// Goes on with the block of the file that has this byte, or with the data behind it.
+    pub fn seek(&mut self, offset: u64) {
+        let part = self.parts.partition_point(|(range, _)| range.end <= offset);
+        let start = self.parts.get(part).map_or(0, |(range, _)| range.start);
+        let log = self.disk.geometry.block_log;
+        self.next = (part, offset.saturating_sub(start) >> log << log);
+    }
+
     /// The next piece, in ascending order; `None` at the end.
     ///
     /// # Errors

@@ -79,11 +79,6 @@ impl Disk {
         Ok(read_buffer(self.present.as_ref(), sector, bytes)?)
     }
 
-    /// Sectors of the present volume, if they can be read.
-    pub(crate) fn present_sectors(&self, start: Sector, bytes: usize) -> Option<Buffer> {
-        read_buffer(self.present.as_ref(), start, bytes).ok()
-    }
-
     /// The block of a sector.
     pub(crate) fn block_at(&self, sector: u64) -> Option<FsBlock> {
         let geometry = &self.geometry;

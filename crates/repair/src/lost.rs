@@ -7,10 +7,9 @@ use undercroft_recover::pieces::{self, Name};
 use undercroft_recover::{FoundFile, Salvaged, Scan};
 use undercroft_xfs::format::{
     AclKind, DeviceNumber, FileType, ForkFormat, InodeCore, InodeFlags, InodeFlags2, Namespace,
-    verify_attr_leaf,
 };
 use undercroft_xfs::ops::mend::RawAttribute;
-use undercroft_xfs::units::{AgInode, AgNumber, FsBlock, InodeNumber};
+use undercroft_xfs::units::{AgInode, AgNumber, InodeNumber};
 
 use crate::blocks::Blocks;
 use crate::chunks::{Chunks, INODES};
@@ -177,15 +176,9 @@ fn own_names(subject: &Subject, found: &Found<'_>) -> Result<Vec<Name>, RepairEr
     let shape = (core.attr_format, core.attr_extents.into());
     let map = pieces::map(&subject.disk, number, shape, fork).unwrap_or_default();
     let mut names = Vec::new();
-    for extent in &map.extents {
-        for index in 0..u64::from(extent.len) {
-            let block = subject.blocks(FsBlock(extent.start.0 + index), 1)?;
-            let is_leaf = contents::is_attribute_leaf(subject, number, &block);
-            if is_leaf && verify_attr_leaf(&block, geometry).is_ok() {
-                names.extend(pieces::names_in_leaf(geometry, &block));
-            }
-        }
-    }
+    contents::attribute_leaves(subject, number, &map.extents, &mut |block| {
+        names.extend(pieces::names_in_leaf(geometry, block));
+    })?;
     Ok(names)
 }
 

@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
-use undercroft_block::Sector;
 use undercroft_xfs_format::{AllocRecord, BufferItem, HeaderLayout, TreeKind};
 
 use crate::disk::Disk;
@@ -34,13 +33,16 @@ impl FreeTrees {
         if let Some(header) = header {
             self.leaves.insert(item.sector.0, is_leaf(header));
         }
+        let Some(place) = disk.block_at(item.sector.0) else { return Vec::new() };
         // A header that was not logged so far is the one that is in its place.
-        let is_free = self.leaves.entry(item.sector.0).or_insert_with(|| {
-            let block = disk.present_sectors(Sector(item.sector.0), geometry.block_size());
-            block.is_some_and(|block| is_leaf(&block))
-        });
-        let group = disk.block_at(item.sector.0).map(|block| geometry.split_block(block).0);
-        let Some(group) = group.filter(|_| *is_free) else { return Vec::new() };
+        let is_free = self
+            .leaves
+            .entry(item.sector.0)
+            .or_insert_with(|| disk.blocks(place, 1).is_ok_and(|block| is_leaf(&block)));
+        if !*is_free {
+            return Vec::new();
+        }
+        let (group, _) = geometry.split_block(place);
         let mut free = Vec::new();
         for (run, bytes) in item.runs().zip(data) {
             let behind = layout.header_len().saturating_sub(run.start).min(bytes.len());

@@ -50,24 +50,26 @@ pub(super) fn judge(disk: &Disk, evidence: &Evidence, files: &mut [FoundFile]) {
             Err(state) => (state, Vec::new()),
         };
     }
-    doubt(evidence, files);
+    claims.truncate(own);
+    doubt(evidence, files, claims);
 }
 
 /// Blocks of a file in passing could be had by it once those who had them before had given them back, and
-/// that was durable: in a later checkpoint.
-fn doubt(evidence: &Evidence, files: &mut [FoundFile]) {
-    let mut claims: Vec<Claim> = Vec::new();
-    for (index, file) in files.iter().enumerate() {
-        let own = own_claims(file, index);
-        claims.extend(own.into_iter().map(|claim| Claim { lsn: file.vacated, ..claim }));
+/// that was durable: in a later checkpoint. `claims` are those of the files.
+fn doubt(evidence: &Evidence, files: &mut [FoundFile], mut claims: Vec<Claim>) {
+    if evidence.passages.is_empty() {
+        return;
     }
-    let (own, nobody) = (claims.len(), files.len());
+    for claim in &mut claims {
+        claim.lsn = files[claim.file].vacated;
+    }
+    let (own, no_file) = (claims.len(), files.len());
     claims.extend(evidence.passages.iter().map(|passage| Claim {
         blocks: passage.blocks.clone(),
         offset: 0,
         // Before what was given back in the same checkpoint; no other record has this position.
         lsn: passage.lsn.0.saturating_sub(1),
-        file: nobody,
+        file: no_file,
         life: None,
     }));
     let owners = Owners::new(&claims);

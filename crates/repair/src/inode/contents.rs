@@ -7,8 +7,8 @@ use undercroft_xfs::format::dir_layout::DirLayout;
 use undercroft_xfs::format::{
     AttrFlags, AttrLeafLayout, BufferKind, Extent, ForkFormat, Geometry, Header, Namespace,
     SYMLINK_MAX, attr_remote_blocks, attr_remote_part, attr_remote_payload, bytes, dir_shortform,
-    symlink_part, symlink_payload, verify_attr_name, verify_attr_remote, verify_symlink,
-    write_symlink,
+    symlink_part, symlink_payload, verify_attr_leaf, verify_attr_name, verify_attr_remote,
+    verify_symlink, write_symlink,
 };
 use undercroft_xfs::ops::mend::RawAttribute;
 use undercroft_xfs::units::{FsBlock, InodeNumber, Lsn};
@@ -140,8 +140,27 @@ pub(crate) fn attributes_in_blocks(
     attributes
 }
 
+/// Hands over the sound leaves of the attributes of an inode.
+pub(crate) fn attribute_leaves(
+    subject: &Subject,
+    number: InodeNumber,
+    extents: &[Extent],
+    visit: &mut dyn FnMut(&[u8]),
+) -> Result<(), RepairError> {
+    for extent in extents {
+        for index in 0..u64::from(extent.len) {
+            let block = subject.blocks(FsBlock(extent.start.0 + index), 1)?;
+            let is_leaf = is_attribute_leaf(subject, number, &block);
+            if is_leaf && verify_attr_leaf(&block, &subject.geometry).is_ok() {
+                visit(&block);
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Whether a block says that it is a leaf of attributes of an inode.
-pub(crate) fn is_attribute_leaf(subject: &Subject, number: InodeNumber, block: &[u8]) -> bool {
+fn is_attribute_leaf(subject: &Subject, number: InodeNumber, block: &[u8]) -> bool {
     const MAGIC: u16 = 0x3bee;
     bytes::be16(block, 8) == MAGIC
         && bytes::be64(block, 48) == number.0

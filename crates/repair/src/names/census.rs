@@ -222,6 +222,11 @@ impl Census {
         self.directories.get(&number).map_or(0, |it| it.parent)
     }
 
+    /// The paths that an inode had which was made again.
+    pub(super) fn paths(&self, number: InodeNumber) -> &[Vec<Vec<u8>>] {
+        self.paths.get(&number.0).map_or(&[], Vec::as_slice)
+    }
+
     /// Whether a directory is another one, or below it.
     pub(super) fn is_below(&self, directory: InodeNumber, above: InodeNumber) -> bool {
         let (mut at, mut met) = (directory.0, FxHashSet::default());

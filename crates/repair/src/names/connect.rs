@@ -12,13 +12,10 @@ use undercroft_xfs::ops::{self, Position, mend};
 use undercroft_xfs::units::InodeNumber;
 
 use super::census::Census;
-use super::lost_found::LostFound;
+use super::lost_found::{DEEPEST, LostFound};
 use crate::action::{Action, Place};
 use crate::error::RepairError;
 use crate::subject::Subject;
-
-/// Directories of a path at most, so that circles end.
-const DEEPEST: usize = 64;
 
 /// The names given to inodes that have none.
 pub(super) struct Connector<'c> {
@@ -33,10 +30,7 @@ impl Connector<'_> {
     /// Gives names to inodes that nothing leads to, directories first.
     pub(super) fn connect(&mut self) -> Result<(), RepairError> {
         self.break_circles()?;
-        let depth = |number: InodeNumber| {
-            let paths = self.census.paths.get(&number.0).map_or(&[][..], |paths| &paths[..]);
-            paths.iter().map(Vec::len).min().unwrap_or(0)
-        };
+        let depth = |number| self.census.paths(number).iter().map(Vec::len).min().unwrap_or(0);
         let nodes = self.census.nodes(self.subject);
         let mut alone: Vec<(bool, usize, InodeNumber)> = nodes
             .filter(|node| !node.has_entries() && !self.census.is_root(node.number))
@@ -97,8 +91,12 @@ impl Connector<'_> {
                 return self.path(directory);
             }
         }
-        let paths = self.census.paths.get(&number.0).map_or(&[][..], |paths| &paths[..]);
-        let above = paths.first().and_then(|path| path.split_last()).map_or(&[][..], |it| it.1);
+        let above = self
+            .census
+            .paths(number)
+            .first()
+            .and_then(|path| path.split_last())
+            .map_or(&[][..], |it| it.1);
         let is_usable = |name: &&Vec<u8>| name_defect(name).is_none();
         Ok(above.iter().filter(is_usable).cloned().collect())
     }
@@ -152,7 +150,6 @@ impl Connector<'_> {
 
     /// Names by the paths that an inode had, as far as the directories are there.
     fn names_by_paths(&self, number: InodeNumber) -> Vec<LinkedName> {
-        let paths = self.census.paths.get(&number.0).map_or(&[][..], |paths| &paths[..]);
         let name = |path: &Vec<Vec<u8>>| {
             let (name, above) = path.split_last()?;
             let mut directory = self.census.root;
@@ -165,7 +162,7 @@ impl Connector<'_> {
             let generation = self.census.generation(directory);
             is_usable.then(|| LinkedName { directory, generation, name: name.clone() })
         };
-        paths.iter().filter_map(name).collect()
+        self.census.paths(number).iter().filter_map(name).collect()
     }
 
     /// Adds an entry; whether there was none of the name.

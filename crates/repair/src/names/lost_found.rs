@@ -14,8 +14,8 @@ use crate::error::RepairError;
 /// Its name in the root directory.
 const NAME: &[u8] = b"lost+found";
 
-/// Directories below each other at most: paths of damaged volumes may be of any length.
-const DEEPEST: usize = 64;
+/// Directories below each other at most: paths of damaged volumes may be of any length, or circles.
+pub(super) const DEEPEST: usize = 64;
 
 /// A directory that was made here.
 #[derive(Clone, Copy, Debug)]

@@ -3,9 +3,8 @@
 use undercroft_xfs::check::link_sum;
 use undercroft_xfs::format::{
     AttrLeafLayout, AttrShortform, AttrValue, ForkFormat, Namespace, PARENT_VALUE_SIZE, bytes,
-    verify_attr_leaf,
 };
-use undercroft_xfs::units::{FsBlock, InodeNumber};
+use undercroft_xfs::units::InodeNumber;
 
 use crate::error::RepairError;
 use crate::inode::contents;
@@ -27,24 +26,16 @@ pub(super) fn sum(subject: &Subject, sound: &Sound, found: &Found<'_>) -> Result
     }
     let layout = AttrLeafLayout::new(geometry);
     let mut sum = 0_u64;
-    for extent in &sound.attr.extents {
-        for index in 0..u64::from(extent.len) {
-            let block = subject.blocks(FsBlock(extent.start.0 + index), 1)?;
-            let is_leaf = contents::is_attribute_leaf(subject, found.number, &block);
-            if !is_leaf || verify_attr_leaf(&block, geometry).is_err() {
-                continue;
-            }
-            for entry in layout.entries(&block) {
-                if entry.namespace() == Namespace::Parent {
-                    let value = match entry.value {
-                        AttrValue::Local(value) => value,
-                        AttrValue::Remote { .. } => &[],
-                    };
-                    sum = sum.wrapping_add(one(entry.name, value));
-                }
-            }
+    contents::attribute_leaves(subject, found.number, &sound.attr.extents, &mut |block| {
+        let parents = layout.entries(block).filter(|entry| entry.namespace() == Namespace::Parent);
+        for entry in parents {
+            let value = match entry.value {
+                AttrValue::Local(value) => value,
+                AttrValue::Remote { .. } => &[],
+            };
+            sum = sum.wrapping_add(one(entry.name, value));
         }
-    }
+    })?;
     Ok(sum)
 }
 

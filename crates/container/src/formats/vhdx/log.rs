@@ -3,6 +3,7 @@
 //! The log is a ring of entries. The last ones, each numbered one more than that before it, are the sequence
 //! that counts; the newest says where it begins. [MS-VHDX] 2.3.
 
+use super::checksum;
 use super::view::{UNIT, View};
 use crate::disk::Stored;
 use crate::field::{le32, le64};
@@ -102,11 +103,9 @@ impl Log {
         Ok(entries)
     }
 
-    /// The checksum of an entry, with zeroes in its place.
+    /// The checksum of an entry.
     fn sum(&self, entry: Entry) -> u32 {
-        let first = &self.bytes[entry.at..entry.at + UNIT];
-        let sum = crc32c::crc32c_append(crc32c::crc32c(&first[..4]), &[0; 4]);
-        let sum = crc32c::crc32c_append(sum, &first[8..]);
+        let sum = checksum(&self.bytes[entry.at..entry.at + UNIT]);
         (UNIT..entry.length).step_by(UNIT).fold(sum, |sum, offset| {
             let at = (entry.at + offset) % self.bytes.len();
             crc32c::crc32c_append(sum, &self.bytes[at..at + UNIT])

@@ -51,14 +51,15 @@ pub(super) fn is_one(start: &[u8]) -> bool {
     start.starts_with(MAGIC)
 }
 
-/// Whether a structure carries its mark and the checksum of its bytes, with zeroes in the place of it.
+/// The checksum of a structure, with zeroes in the place of it.
+fn checksum(bytes: &[u8]) -> u32 {
+    let sum = crc32c::crc32c_append(crc32c::crc32c(&bytes[..4]), &[0; 4]);
+    crc32c::crc32c_append(sum, &bytes[8..])
+}
+
+/// Whether a structure carries its mark and the checksum of its bytes.
 fn is_sound(bytes: &[u8], mark: &[u8; 4]) -> bool {
-    if !bytes.starts_with(mark) {
-        return false;
-    }
-    let sum = crc32c::crc32c(&bytes[..4]);
-    let sum = crc32c::crc32c_append(sum, &[0; 4]);
-    crc32c::crc32c_append(sum, &bytes[8..]) == le32(bytes, 4)
+    bytes.starts_with(mark) && checksum(bytes) == le32(bytes, 4)
 }
 
 pub(super) fn open(stored: Stored) -> Result<Box<dyn Disk>, Obstacle> {
@@ -157,7 +158,7 @@ fn shape(view: &View, region: Region) -> Result<Shape, Obstacle> {
     let [mut bytes, mut block_bytes, mut sector_bytes] = [None; 3];
     for entry in table[32..].chunks_exact(ENTRY).take(count) {
         let word = || -> Result<[u8; 8], Obstacle> {
-            // All that is read of an item, whatever it says of its length.
+            // All that is read of an item, also of one that says it is longer.
             let mut word = [0; 8];
             view.fill(region.at.saturating_add(u64::from(le32(entry, 16))), &mut word)?;
             Ok(word)

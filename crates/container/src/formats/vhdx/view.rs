@@ -1,6 +1,6 @@
 //! A file as it is when its log has been replayed.
 
-use crate::disk::{Stored, invalid};
+use crate::disk::{Stored, end_of};
 use std::collections::BTreeMap;
 use std::io;
 
@@ -66,10 +66,7 @@ impl View {
 
     pub(super) fn fill(&self, at: u64, memory: &mut [u8]) -> io::Result<()> {
         let length = memory.len() as u64;
-        let end = at.checked_add(length).filter(|end| *end <= self.length);
-        let end = end.ok_or_else(|| {
-            invalid(format!("{length} bytes at byte {at} are behind the end of the file"))
-        })?;
+        let end = end_of(at, length, self.length)?;
         let there = self.stored.length().saturating_sub(at).min(length) as usize;
         let (front, behind) = memory.split_at_mut(there);
         if !front.is_empty() {

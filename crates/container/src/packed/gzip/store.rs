@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 const MARK: [u8; 8] = *b"ucgzidx1";
-/// How long an index is kept that nobody uses.
+/// How long an unused index is kept.
 const KEPT: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 /// Where the index of a file is or would be. A file that was changed has another one.
@@ -56,7 +56,7 @@ pub(super) fn keep(place: &Path, index: &Index) -> io::Result<()> {
     remove_old(directory)
 }
 
-/// Removes indexes that nobody has used for long.
+/// Removes indexes that were not used for long.
 fn remove_old(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
