@@ -213,3 +213,35 @@ fn privileges_end_with_a_write() {
     fails(1, Command::new("getfattr").args(gone).arg(&path));
     mounted.unmount();
 }
+
+/// The kernel counts the times of regular files by itself, and shows those of the volume where they are others.
+#[test]
+fn times_that_the_volume_has_otherwise_are_shown() {
+    let volume = Volume::new();
+    let mounted = volume.mount(&[]);
+    let path = mounted.path("file");
+    fs::write(&path, "some").unwrap();
+    let before = fs::metadata(&path).unwrap();
+    let before = (before.ctime(), before.ctime_nsec());
+    mounted.run("chattr", &["+A"], "file");
+    wait_for("the time that chattr set", || {
+        let now = fs::metadata(&path).unwrap();
+        (now.ctime(), now.ctime_nsec()) > before
+    });
+    // The volume holds times until 2486.
+    mounted.run("touch", &["-d", "2600-01-01"], "file");
+    wait_for("the last time of the volume", || {
+        fs::metadata(&path).unwrap().mtime() == 16_299_260_424
+    });
+    assert_eq!(fs::read(&path).unwrap(), b"some");
+    // One that is open keeps its times until it is closed.
+    let open = File::open(&path).unwrap();
+    mounted.run("touch", &["-d", "2601-01-01"], "file");
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(fs::metadata(&path).unwrap().mtime() > 16_299_260_424);
+    drop(open);
+    wait_for("the time behind the last closing", || {
+        fs::metadata(&path).unwrap().mtime() == 16_299_260_424
+    });
+    mounted.unmount();
+}

@@ -1,6 +1,7 @@
 //! The way to what the kernel keeps of files.
 
 use super::attributes::node;
+use super::forgetting::Forgetting;
 use crate::server::KernelCache;
 use fuser::Notifier;
 use std::ops::Range;
@@ -14,6 +15,8 @@ const NO_DATA: i64 = -1;
 pub(super) struct Kernel {
     pub(super) notifier: Notifier,
     pub(super) root: InodeNumber,
+    /// `None` without a cache of writes: the times of all files are the server's then.
+    pub(super) forgetting: Option<Forgetting>,
 }
 
 impl Kernel {
@@ -26,6 +29,12 @@ impl Kernel {
 impl KernelCache for Kernel {
     fn forget_attributes(&self, number: InodeNumber) {
         self.invalidate(number, NO_DATA, 0);
+    }
+
+    fn forget_file(&self, number: InodeNumber) {
+        if let Some(forgetting) = &self.forgetting {
+            forgetting.forget(number);
+        }
     }
 
     fn collect_data(&self, number: InodeNumber, range: Range<u64>) {

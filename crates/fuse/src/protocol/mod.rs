@@ -4,6 +4,7 @@
 
 mod attributes;
 mod capabilities;
+mod forgetting;
 mod kernel;
 mod replies;
 mod session;

@@ -1,6 +1,7 @@
 //! The connection to the kernel: mounted, served by threads, ended.
 
 use super::Translator;
+use super::forgetting::Forgetting;
 use super::kernel::Kernel;
 use crate::attach::attach;
 use crate::point::MountPoint;
@@ -48,13 +49,20 @@ fn serve(
 ) -> Result<Ends, MountFailure> {
     let (server, root) = (Arc::clone(&translator.server), translator.root);
     let config = config(settings);
+    // Without a cache of writes the kernel takes the times of each answer.
+    let forgetting = if settings.holds_data_back() {
+        let own = connection.try_clone().map_err(MountFailure::Connection)?;
+        Some(Forgetting::start(&server, own).map_err(MountFailure::Thread)?)
+    } else {
+        None
+    };
     let session = Session::from_fd(translator, connection, config.acl, config);
     let session = session.map_err(|error| match &mount {
         Some(mount) => MountFailure::Refused { at: mount.directory().to_owned(), error },
         None => MountFailure::Connection(error),
     })?;
     // It is empty.
-    let _ = server.kernel.set(Box::new(Kernel { notifier: session.notifier(), root }));
+    let _ = server.kernel.set(Box::new(Kernel { notifier: session.notifier(), root, forgetting }));
     drop(server);
     let run = move || {
         let served = session.run();

@@ -27,6 +27,12 @@ impl Attributes {
     fn is_idle(&self) -> bool {
         Self { changed: None, ..*self } == Self::default()
     }
+
+    /// Whether the volume could not hold the times that were set, and the file has others now.
+    fn has_times_out_of_range(&self, now: &Metadata) -> bool {
+        let modified = matches!(self.modified, Some(SetTime::To(time)) if time != now.modified);
+        modified || self.changed.is_some_and(|time| time != now.changed)
+    }
 }
 
 impl Server {
@@ -66,15 +72,18 @@ impl Server {
             }
             return Ok(self.shown(metadata));
         }
-        if size.is_none() {
+        let metadata = if size.is_none() {
             let mode = mode.or(self.mode_of_stranger(number, &set, caller)?);
-            return Ok(
-                self.shown(self.fs.nodes().set_attributes(number, &Change { mode, ..change })?)
-            );
+            self.fs.nodes().set_attributes(number, &Change { mode, ..change })?
+        } else {
+            let opening = self.nodes.open(&self.fs, number)?;
+            self.drop_privileges(&opening.file, |group| caller.writer(group))?;
+            opening.file.set_attributes(&change)?
+        };
+        if set.has_times_out_of_range(&metadata) {
+            self.tell_of_times(&metadata);
         }
-        let opening = self.nodes.open(&self.fs, number)?;
-        self.drop_privileges(&opening.file, |group| caller.writer(group))?;
-        Ok(self.shown(opening.file.set_attributes(&change)?))
+        Ok(self.shown(metadata))
     }
 
     /// The mode of a file whose owner or group is set by one who is not of its group: then a setgid bit

@@ -101,8 +101,9 @@ impl Server {
     }
 
     fn set_flags(&self, number: InodeNumber, change: &Change) -> Result<Vec<u8>, Failure> {
-        self.fs.nodes().set_attributes(number, change)?;
+        let metadata = self.fs.nodes().set_attributes(number, change)?;
         self.tell_of_change(number);
+        self.tell_of_times(&metadata);
         Ok(Vec::new())
     }
 }

@@ -33,6 +33,9 @@ pub(crate) trait KernelCache: fmt::Debug + Send + Sync {
     /// It asks for the metadata of a file again, and for its access lists.
     fn forget_attributes(&self, number: InodeNumber);
 
+    /// It forgets a file as soon as no program uses it, and asks for all of it again. Does not wait for that.
+    fn forget_file(&self, number: InodeNumber);
+
     /// It sends the data of a range that it holds back, and drops what it has there. Returns when those
     /// writes were answered, and so must not be called by a thread that answers requests.
     fn collect_data(&self, number: InodeNumber, range: Range<u64>);
@@ -122,6 +125,16 @@ impl Server {
     fn tell_of_change(&self, number: InodeNumber) {
         if let Some(kernel) = self.kernel.get() {
             kernel.forget_attributes(number);
+        }
+    }
+
+    /// The times of a file are not those that the kernel shows.
+    fn tell_of_times(&self, metadata: &Metadata) {
+        // Those of other files it takes from each answer.
+        if metadata.is_file()
+            && let Some(kernel) = self.kernel.get()
+        {
+            kernel.forget_file(metadata.number);
         }
     }
 
