@@ -67,7 +67,7 @@ pub(crate) fn of_fork(disk: &Disk, file: InodeNumber, fork: MapFork<'_>) -> Opti
 pub(crate) fn of_literal(disk: &Disk, file: InodeNumber, bytes: &[u8]) -> Option<Map> {
     let mut map = Map::default();
     for record in bytes.chunks_exact(Extent::LEN) {
-        if record.iter().all(|byte| *byte == 0) || !map.push(disk, Extent::decode(record)) {
+        if bytes::is_zero(record) || !map.push(disk, Extent::decode(record)) {
             break;
         }
     }

@@ -94,7 +94,7 @@ impl Remains {
         let geometry = &disk.geometry;
         let Some(fs_block) = disk.block_at(sector) else { return };
         let (ag, agblock) = geometry.split_block(fs_block);
-        if block[0] == 0 && block.iter().all(|byte| *byte == 0) {
+        if bytes::is_zero(block) {
             add(&mut self.zeroes, fs_block.0..fs_block.0 + 1);
         } else if bytes::be16(block, 0) == INODE_MAGIC {
             if self.inodes(disk, ag, agblock, block, visit) {

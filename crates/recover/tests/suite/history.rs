@@ -113,7 +113,8 @@ impl History {
         for (index, chunk) in bytes.chunks_mut(8_192).enumerate() {
             if !is_sparse || index % 3 == 0 {
                 let word = self.random.bits().to_le_bytes();
-                chunk.iter_mut().enumerate().for_each(|(at, byte)| *byte = word[at % 8] ^ at as u8);
+                let pattern: [u8; 256] = std::array::from_fn(|at| word[at % 8] ^ at as u8);
+                chunk.chunks_mut(256).for_each(|part| part.copy_from_slice(&pattern[..part.len()]));
             }
         }
         let file = fs::File::create(mount.join(path)).unwrap();

@@ -283,8 +283,15 @@ fn contents(number: u64, len: usize) -> Vec<u8> {
 }
 
 fn piece(number: u64, index: u64, len: usize) -> Vec<u8> {
-    let mark = [MARK.as_slice(), &number.to_le_bytes(), &index.to_le_bytes()].concat();
-    (0..len).map(|at| mark[at % mark.len()] ^ (at / mark.len()) as u8).collect()
+    let mut piece = Vec::with_capacity(len + 24);
+    for turn in (0..=u8::MAX).cycle().take(len.div_ceil(24)) {
+        let turn = u64::from_le_bytes([turn; 8]);
+        for word in [u64::from_le_bytes(*MARK), number, index] {
+            piece.extend_from_slice(&(word ^ turn).to_le_bytes());
+        }
+    }
+    piece.truncate(len);
+    piece
 }
 
 /// Pieces of files that are left whole, by the number of the file.
