@@ -79,7 +79,7 @@ pub use drivers::{
     Engine, Exclusive, Fallback, FileDevice, FileOptions, MemoryDevice, MemoryDriver, NullDevice,
     NullDriver, NullOptions, NullQueue, Unchanging, announce_fallback, mounted_at,
 };
-pub use memory::{BUFFER_ALIGNMENT, Buffer, BufferPool, Segment, SegmentList};
+pub use memory::{BUFFER_ALIGNMENT, Buffer, BufferPool, Segment, SegmentList, is_zero};
 pub use plug::{
     Plug, PlugThreshold, flush, flush_thread as flush_plugs, read_buffer, read_exact_at, read_into,
     splice_at, splice_target, write_all_at, write_zeroes_at,

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use rustc_hash::FxHashSet;
+use undercroft_block::is_zero;
 use undercroft_xfs_format::units::{FileBlock, FsBlock, InodeNumber};
 use undercroft_xfs_format::{
     BmapRoot, Extent, ForkFormat, HeaderLayout, TreeKind, block_capacity, bytes,
@@ -67,7 +68,7 @@ pub(crate) fn of_fork(disk: &Disk, file: InodeNumber, fork: MapFork<'_>) -> Opti
 pub(crate) fn of_literal(disk: &Disk, file: InodeNumber, bytes: &[u8]) -> Option<Map> {
     let mut map = Map::default();
     for record in bytes.chunks_exact(Extent::LEN) {
-        if bytes::is_zero(record) || !map.push(disk, Extent::decode(record)) {
+        if is_zero(record) || !map.push(disk, Extent::decode(record)) {
             break;
         }
     }

@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
+use undercroft_block::is_zero;
 use undercroft_xfs_format::units::{AgBlock, AgInode, AgNumber, InodeNumber, Lsn};
 use undercroft_xfs_format::{
     FileType, InodeChunkRecord, InodeCore, InodeFlags2, inode_crc_matches,
@@ -185,6 +186,6 @@ pub(crate) fn end(disk: &Disk, core: InodeCore, bytes: &[u8]) -> Option<End> {
         lsn: core.lsn,
         time: core.ctime,
         core,
-        literal: literal.iter().any(|byte| *byte != 0).then(|| literal.into()),
+        literal: (!is_zero(literal)).then(|| literal.into()),
     })
 }

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
-use undercroft_block::{Sector, read_buffer};
+use undercroft_block::{Sector, is_zero, read_buffer};
 use undercroft_xfs_format::units::{AgBlock, AgInode, AgNumber, FsBlock, InodeNumber, Lsn};
 use undercroft_xfs_format::{
     BufferKind, Extent, Geometry, Header, INODE_MAGIC, InodeCore, TreeKind, bytes, verify_attr_leaf,
@@ -94,7 +94,7 @@ impl Remains {
         let geometry = &disk.geometry;
         let Some(fs_block) = disk.block_at(sector) else { return };
         let (ag, agblock) = geometry.split_block(fs_block);
-        if bytes::is_zero(block) {
+        if is_zero(block) {
             add(&mut self.zeroes, fs_block.0..fs_block.0 + 1);
         } else if bytes::be16(block, 0) == INODE_MAGIC {
             if self.inodes(disk, ag, agblock, block, visit) {

@@ -8,14 +8,6 @@
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// Whether there is nothing but zeroes; true of no bytes.
-#[must_use]
-#[inline]
-pub fn is_zero(bytes: &[u8]) -> bool {
-    // Equal to itself a byte further on: a comparison of memory, many bytes at a time.
-    bytes.split_first().is_none_or(|(first, rest)| *first == 0 && *rest == bytes[..rest.len()])
-}
-
 /// The two bytes at `offset`, big-endian.
 #[must_use]
 #[inline]

@@ -8,6 +8,7 @@ mod pool;
 mod recycled;
 mod region;
 mod segment;
+mod zero;
 
 pub use allocation::BUFFER_ALIGNMENT;
 pub(crate) use arena::Arena;
@@ -16,3 +17,4 @@ pub use pool::BufferPool;
 pub(crate) use recycled::{Recycle, Recycled, Spares};
 pub use segment::{Segment, SegmentList};
 pub(crate) use segment::{gather, is_aligned};
+pub use zero::is_zero;

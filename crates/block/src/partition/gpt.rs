@@ -6,6 +6,7 @@ use super::error::PartitionError;
 use super::guid::Guid;
 use super::kind::PartitionKind;
 use crate::device::BlockDevice;
+use crate::memory::is_zero;
 use crate::plug::{flush, read_exact_at, write_all_at};
 use crate::units::{SECTOR_SIZE, Sector};
 
@@ -251,7 +252,7 @@ fn name(entry: &[u8]) -> String {
 
 /// The partition of an entry; `None` for one that is not in use or ends before it starts.
 fn partition(entry: &[u8], number: u32, sectors_per_block: u64) -> Option<Partition> {
-    if entry[..16].iter().all(|byte| *byte == 0) {
+    if is_zero(&entry[..16]) {
         return None;
     }
     let (first, last) = (le64(entry, 32), le64(entry, 40));

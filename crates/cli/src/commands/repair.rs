@@ -236,13 +236,13 @@ fn copy(args: &Args, plan: &Plan, to: &Path, out: &mut dyn Write) -> Result<Outc
 const PIECE: u64 = 1 << 20;
 
 fn copy_data(from: &Arc<dyn BlockDevice>, to: &Arc<dyn BlockDevice>) -> Result<()> {
-    use undercroft_block::{Sector, read_exact_at, write_all_at};
+    use undercroft_block::{Sector, is_zero, read_exact_at, write_all_at};
     let (end, step) = (from.capacity().0, PIECE / 512);
     let mut bytes = vec![0; PIECE as usize];
     for at in (0..end).step_by(step as usize) {
         let len = (end - at).min(step) as usize * 512;
         read_exact_at(from.as_ref(), Sector(at), &mut bytes[..len])?;
-        if bytes[..len].iter().any(|byte| *byte != 0) {
+        if !is_zero(&bytes[..len]) {
             write_all_at(to.as_ref(), Sector(at), &bytes[..len])?;
         }
     }

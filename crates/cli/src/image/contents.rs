@@ -3,7 +3,7 @@
 use super::keys::{HOW, KeyRing};
 use crate::text;
 use std::sync::Arc;
-use undercroft_block::{BlockDevice, BlockError, Sector, read_buffer};
+use undercroft_block::{BlockDevice, BlockError, Sector, is_zero, read_buffer};
 use undercroft_container::layers::{Choice, Depth, Layers, Node, Place};
 use undercroft_source::{FOREIGN_HEAD, Foreign, ForeignKind};
 
@@ -107,7 +107,7 @@ fn why_none(layers: &Layers, device: &Arc<dyn BlockDevice>) -> Option<String> {
         _ => {}
     }
     let head = head(&**device).unwrap_or_default();
-    let is_empty = !head.is_empty() && head.iter().all(|byte| *byte == 0);
+    let is_empty = !head.is_empty() && is_zero(&head);
     let what = if is_empty { "begins with zeroes" } else { "begins with nothing that is known" };
     Some(format!(
         "it {what}, and not with an XFS volume; --offset says where one starts that starts later"

@@ -6,6 +6,7 @@ use crate::disk::invalid;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
+use undercroft_block::is_zero;
 
 /// Bytes that become a hole where they are all zeroes.
 const PIECE: usize = 64 << 10;
@@ -43,7 +44,7 @@ impl Spool {
     /// Puts bytes at a place.
     pub(super) fn put(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
         for (at, piece) in (at..).step_by(PIECE).zip(bytes.chunks(PIECE)) {
-            if piece.iter().any(|byte| *byte != 0) {
+            if !is_zero(piece) {
                 self.file.write_all_at(piece, at)?;
             }
         }

@@ -1,6 +1,7 @@
 //! Digests of contents, of files with several names.
 
 use sha2::{Digest as _, Sha256};
+use undercroft_block::is_zero;
 
 /// Bytes that are hashed together.
 const BLOCK: usize = 4096;
@@ -37,7 +38,7 @@ impl ContentDigest {
     }
 
     fn close(&mut self) {
-        if self.block.iter().any(|byte| *byte != 0) {
+        if !is_zero(&self.block) {
             self.hasher.update(self.number.to_le_bytes());
             self.hasher.update(&self.block);
             self.block.fill(0);

@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use undercroft_block::{BlockDevice, Buffer, SECTOR_SIZE, Sector, write_all_at};
+use undercroft_block::{BlockDevice, Buffer, SECTOR_SIZE, Sector, is_zero, write_all_at};
 
 /// Bytes read at a time.
 const PIECE: u64 = 1 << 20;
@@ -51,7 +51,7 @@ impl<'a> Copier<'a> {
             let padded = wanted.next_multiple_of(SECTOR_SIZE as usize);
             buffer[wanted..padded].fill(0);
             for (index, grain) in buffer[..padded].chunks(GRAIN).enumerate() {
-                if grain.iter().any(|byte| *byte != 0) {
+                if !is_zero(grain) {
                     let place = done + (index * GRAIN) as u64;
                     self.identity.number(place);
                     self.identity.add(grain);

@@ -4,8 +4,9 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use undercroft_block::is_zero;
 use undercroft_recover::pieces::{self, Map};
-use undercroft_xfs::format::{Extent, ForkFormat, bytes};
+use undercroft_xfs::format::{Extent, ForkFormat};
 use undercroft_xfs::units::{AgNumber, FileBlock, FsBlock, InodeNumber};
 
 use crate::subject::Subject;
@@ -88,7 +89,7 @@ fn in_range(extents: &[Extent]) -> bool {
 fn legible(subject: &Subject, fork: &[u8]) -> Vec<Extent> {
     let mut extents: Vec<Extent> = Vec::new();
     for record in fork.chunks_exact(Extent::LEN) {
-        if bytes::is_zero(record) {
+        if is_zero(record) {
             break;
         }
         let extent = Extent::decode(record);

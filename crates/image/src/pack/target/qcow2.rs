@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use undercroft_block::Buffer;
+use undercroft_block::{Buffer, is_zero};
 
 /// Bytes of a cluster.
 const CLUSTER: usize = 64 << 10;
@@ -44,8 +44,7 @@ pub fn to_qcow2(raw: &File, image: &File, progress: &mut dyn FnMut(u64)) -> Resu
         let mut at = 0;
         while at < wanted {
             let clusters = buffer[at..wanted].chunks(CLUSTER);
-            let is_empty = |cluster: &[u8]| cluster.iter().all(|byte| *byte == 0);
-            let run: usize = clusters.take_while(|one| !is_empty(one)).map(<[u8]>::len).sum();
+            let run: usize = clusters.take_while(|one| !is_zero(one)).map(<[u8]>::len).sum();
             if run > 0 {
                 qcow2.write(&buffer[at..at + run], done + at as u64)?;
             }
