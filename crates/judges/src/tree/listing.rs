@@ -1,11 +1,10 @@
 //! A tree written down, to be compared with another view of it later: the volume that our mount
 //! showed and the kernel's mount of the same image cannot be there at a time.
 
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::collections::hash_map::DefaultHasher;
 use std::fmt::Write as _;
 use std::fs::{self, File, Metadata};
-use std::hash::{Hash, Hasher};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -16,6 +15,7 @@ use crate::{Error, sparse};
 /// Blocks of this size are left out of the sum over the contents when they hold zeros: whether they
 /// are stored is no property of the contents.
 const BLOCK: usize = 4096;
+static ZEROES: [u8; BLOCK] = [0; BLOCK];
 
 /// One line for each entry: kind, mode, links, owner, size, times but for that of the last access,
 /// number of the inode, target, sums over attributes and contents.
@@ -100,9 +100,8 @@ fn describe(path: &Path, metadata: &Metadata, attributes: &mut Reader) -> Result
     }
     let found = attributes.read(path).map_err(Error::io("cannot read attributes of", path))?;
     for (name, value) in found {
-        let mut sum = DefaultHasher::new();
-        value.hash(&mut sum);
-        let _ = write!(line, " {}={:016x}", name.escape_ascii(), sum.finish());
+        let sum = Sha256::new_with_prefix(value);
+        let _ = write!(line, " {}={:016x}", name.escape_ascii(), number(sum));
     }
     Ok(line)
 }
@@ -112,7 +111,7 @@ fn contents(path: &Path, size: u64) -> Result<u64, Error> {
     const CHUNK: usize = 64 * BLOCK;
     let file = File::open(path).map_err(Error::io("cannot open", path))?;
     let map = sparse::map(file.as_fd(), size).map_err(Error::io("cannot map", path))?;
-    let mut sum = DefaultHasher::new();
+    let mut sum = Sha256::new();
     let mut buffer = vec![0; CHUNK];
     for (start, end) in sparse::round(&map, BLOCK as u64, size) {
         let mut at = start;
@@ -120,15 +119,21 @@ fn contents(path: &Path, size: u64) -> Result<u64, Error> {
             let length = usize::try_from(end - at).unwrap_or(CHUNK).min(CHUNK);
             let part = &mut buffer[..length];
             file.read_exact_at(part, at).map_err(Error::io("cannot read", path))?;
-            for (number, block) in part.chunks(BLOCK).enumerate() {
-                if block.iter().any(|byte| *byte != 0) {
-                    (at + (number * BLOCK) as u64, block).hash(&mut sum);
+            for (index, block) in part.chunks(BLOCK).enumerate() {
+                if *block != ZEROES[..block.len()] {
+                    sum.update((at + (index * BLOCK) as u64).to_le_bytes());
+                    sum.update(block);
                 }
             }
             at += length as u64;
         }
     }
-    Ok(sum.finish())
+    Ok(number(sum))
+}
+
+/// As much of a digest as lines need to differ.
+fn number(sum: Sha256) -> u64 {
+    sum.finalize()[..8].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }
 
 #[cfg(test)]

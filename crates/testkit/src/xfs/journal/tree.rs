@@ -1,7 +1,7 @@
 //! The content of a volume, in a form that can be compared.
 
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hasher};
 use undercroft_block::read_exact_at;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::inode::ForkKind;
@@ -38,7 +38,7 @@ fn describe(volume: &Volume, number: InodeNumber) -> Result<(String, Children), 
     let inode = inode.read();
     let core = &inode.core;
     let mut children = Vec::new();
-    let mut hash = DefaultHasher::new();
+    let mut hash = Sha256::new();
     match inode.file_type() {
         FileType::Directory => {
             ops::entries(volume, &inode, Position::START, |entry| {
@@ -49,7 +49,7 @@ fn describe(volume: &Volume, number: InodeNumber) -> Result<(String, Children), 
                 true
             })?;
         }
-        FileType::Symlink => hash.write(&ops::read_link(volume, &inode)?),
+        FileType::Symlink => hash.update(ops::read_link(volume, &inode)?),
         FileType::Regular => {
             let mut block = vec![0; volume.geometry().block_size()];
             for extent in bmap::extents(volume, &inode, ForkKind::Data)?.as_slice() {
@@ -63,17 +63,17 @@ fn describe(volume: &Volume, number: InodeNumber) -> Result<(String, Children), 
                     } else {
                         read_exact_at(volume.cache().device().as_ref(), sector, &mut block)?;
                     }
-                    hash.write_u64(extent.offset.0 + index);
-                    hash.write_u8(extent.unwritten.into());
-                    hash.write(&block);
+                    hash.update((extent.offset.0 + index).to_le_bytes());
+                    hash.update([extent.unwritten.into()]);
+                    hash.update(&block);
                 }
             }
         }
         _ => {}
     }
     for (name, value) in ops::attributes(volume, &inode)? {
-        hash.write(&name);
-        hash.write(&value);
+        hash.update(&name);
+        hash.update(&value);
     }
     let text = format!(
         "{number} {:o} links {} size {} blocks {} generation {} content {:x}",
@@ -82,7 +82,7 @@ fn describe(volume: &Volume, number: InodeNumber) -> Result<(String, Children), 
         core.size,
         core.nblocks,
         core.generation,
-        hash.finish()
+        hash.finalize()
     );
     Ok((text, children))
 }
