@@ -1,8 +1,9 @@
 //! The changes of a repair brought to the device: all of them, or none.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use undercroft_block::Sector;
+use undercroft_block::{BlockDevice, Reserved, Sector, flush, write_all_at};
 use undercroft_xfs::format::{BufferKind, Geometry, Header, Superblock};
 use undercroft_xfs::recovery::{BlockImage, images_size};
 use undercroft_xfs::units::{AgBlock, AgNumber};
@@ -23,6 +24,18 @@ pub(crate) struct Piece {
     len: usize,
     /// A header of a group.
     header: Option<BufferKind>,
+}
+
+impl Piece {
+    /// Where it begins.
+    pub(crate) const fn sector(&self) -> Sector {
+        self.sector
+    }
+
+    /// Bytes.
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
 }
 
 /// The blocks that are to change, each whole.
@@ -115,4 +128,18 @@ pub(crate) fn ranges(sectors: &[u64]) -> Vec<Range<u64>> {
         }
     }
     ranges
+}
+
+/// Makes a device what the scratch is: writes what differs, in no order that a cut would leave sound.
+pub(crate) fn write_to(
+    scratch: &Scratch,
+    device: &Arc<dyn BlockDevice>,
+) -> Result<(), RepairError> {
+    let device = &Reserved::new(Arc::clone(device)).map_err(undercroft_xfs::Error::from)?;
+    for range in ranges(&scratch.differences(&(0..0))?) {
+        let len = (range.end - range.start) as usize * 512;
+        let bytes = scratch.read(Sector(range.start), len)?;
+        write_all_at(device.as_ref(), Sector(range.start), &bytes)?;
+    }
+    Ok(flush(device.as_ref())?)
 }

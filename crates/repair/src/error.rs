@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 use undercroft_block::{BlockError, OpenError};
 use undercroft_recover::RecoverError;
+use undercroft_xfs::units::AgNumber;
 
 /// Why a volume could not be put right. Nothing of it was changed, but where an error of the device says
 /// otherwise.
@@ -38,6 +39,35 @@ pub enum RepairError {
     /// The volume has something that cannot be put right here.
     #[error("{0}")]
     NotSupported(String),
+
+    /// The volume is damaged, and has to be repaired first.
+    #[error("the volume has {count} faults, the first: {first}; `undercroft repair` comes first")]
+    Damaged {
+        /// Faults.
+        count: u64,
+        /// The first of them.
+        first: String,
+    },
+
+    /// Features cannot be changed.
+    #[error("{}", .0.join("; "))]
+    Refused(Vec<String>),
+
+    /// Groups have no room for what their trees may become.
+    #[error(
+        "{groups} allocation groups have too little free space for trees that may grow: {bytes} bytes in all, \
+         {most} of them in group {worst}; remove or move files there"
+    )]
+    NoRoom {
+        /// Groups.
+        groups: usize,
+        /// Bytes that they lack.
+        bytes: u64,
+        /// The group that lacks most.
+        worst: AgNumber,
+        /// Bytes that it lacks.
+        most: u64,
+    },
 
     /// What would be left is still not sound.
     #[error(

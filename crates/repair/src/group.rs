@@ -34,12 +34,29 @@ struct Room {
     refcountbt: Vec<AgBlock>,
 }
 
+/// What a group has, and is to keep while it is made anew.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    /// Where new trees go as long as there is room: blocks that are free on the volume as it was.
+    pub(crate) space: Option<Free>,
+    /// The lists of inodes without a name.
+    pub(crate) unlinked: [AgInode; agi_lists()],
+}
+
+impl Default for Kept {
+    /// Nothing.
+    fn default() -> Self {
+        Self { space: None, unlinked: NO_LISTS }
+    }
+}
+
 /// Makes the trees and headers of a group anew. `claims` are those of files on its blocks.
 pub(crate) fn rebuild(
     subject: &Subject,
     chunks: &Chunks,
     ag: AgNumber,
     claims: &Claims,
+    kept: &Kept,
 ) -> Result<(), RepairError> {
     let geometry = &subject.geometry;
     let mut all = claims::fixed(subject, chunks, ag);
@@ -47,7 +64,7 @@ pub(crate) fn rebuild(
     let shared = reference_counts(geometry, &all);
     let free = Free::of(geometry.ag_length(ag), &all);
     canonical(&mut all);
-    let builder = Builder { subject, geometry, ag };
+    let builder = Builder { subject, geometry, ag, kept };
     let (room, free) = builder.room(chunks, &free, all.len(), shared.len())?;
     all.extend(room.claims());
     canonical(&mut all);
@@ -59,6 +76,7 @@ struct Builder<'s> {
     subject: &'s Subject,
     geometry: &'s Geometry,
     ag: AgNumber,
+    kept: &'s Kept,
 }
 
 impl Builder<'_> {
@@ -92,10 +110,9 @@ impl Builder<'_> {
             };
             let least = self.free_list(bnobt, rmapbt);
             let counts = [bnobt, bnobt, rmapbt, least, inobt, finobt, refcountbt];
-            let mut left = free.clone();
             let total = counts.iter().sum::<usize>();
-            let taken = left.take(total as u32).or_else(|| left.take((total - least) as u32));
-            let Some(taken) = taken else {
+            let taken = self.take(free, total).or_else(|| self.take(free, total - least));
+            let Some((taken, left)) = taken else {
                 let what = format!("no room for new trees in allocation group {}", self.ag);
                 return Err(RepairError::NotSupported(what));
             };
@@ -120,6 +137,18 @@ impl Builder<'_> {
             }
             extra *= 2;
         }
+    }
+
+    /// Takes blocks, of those that are to be taken first if they are enough; returns what is left, too.
+    fn take(&self, free: &Free, count: usize) -> Option<(Vec<AgBlock>, Free)> {
+        if let Some(space) = &self.kept.space
+            && let Some(taken) = space.common(free).take(count as u32)
+        {
+            let left = free.without(&taken);
+            return Some((taken, left));
+        }
+        let mut left = free.clone();
+        left.take(count as u32).map(|taken| (taken, left))
     }
 
     /// Blocks of the free list: what its trees need to grow by a level each.
@@ -258,7 +287,7 @@ impl Builder<'_> {
             inobt,
             free_count: group.values().map(|record| u32::from(record.freecount)).sum(),
             newest: group.keys().next_back().copied().unwrap_or(AgInode::NULL),
-            unlinked: NO_LISTS,
+            unlinked: self.kept.unlinked,
             finobt,
             inobt_blocks: counted(&room.inobt),
             finobt_blocks: counted(&room.finobt),

@@ -68,8 +68,10 @@ mod structure;
 mod writer;
 
 mod plan;
+mod upgrade;
 
 pub use action::{Action, Place};
 pub use error::RepairError;
 pub use plan::Plan;
 pub use undo::{UndoFile, UndoState};
+pub use upgrade::{Upgrade, Wanted};

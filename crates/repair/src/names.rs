@@ -24,6 +24,7 @@ use crate::subject::Subject;
 use connect::Connector;
 use lost_found::LostFound;
 use reading::FalseEntry;
+pub(crate) use reading::names_of;
 
 /// What the names need of the steps before.
 pub(crate) struct Work {

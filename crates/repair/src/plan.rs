@@ -1,10 +1,11 @@
 //! A repair from its beginning to its end: find, plan, write.
 
+use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 
+use undercroft_block::BlockDevice;
 use undercroft_block::stack::Overlay;
-use undercroft_block::{BlockDevice, Reserved, Sector, flush, write_all_at};
 use undercroft_xfs::format::Superblock;
 use undercroft_xfs::recovery::{BlockImage, install};
 use undercroft_xfs::units::{AgNumber, InodeNumber};
@@ -133,25 +134,33 @@ impl Plan {
                 let bytes = commit::size(&self.superblock, &self.pieces);
                 return Err(RepairError::NeedsUndo { bytes });
             }
-            return Ok(install(below, &self.superblock, &self.images()?)?);
+            return self.install(below, &self.images()?);
         };
         let images = if fits { self.images()? } else { Vec::new() };
         let ranges = if fits {
             // What a trial in memory writes is what will be written.
             let trial = Arc::new(Overlay::new(Arc::clone(self.scratch.legible())));
             let device: Arc<dyn BlockDevice> = Arc::clone(&trial) as Arc<dyn BlockDevice>;
-            install(&device, &self.superblock, &images)?;
+            self.install(&device, &images)?;
             trial.changed()
         } else {
             commit::ranges(&self.scratch.differences(&(0..0))?)
         };
         undo::keep(self.scratch.legible(), &ranges, undo)?;
         if fits {
-            install(below, &self.superblock, &images)?;
+            self.install(below, &images)?;
         } else {
             self.write_to(below)?;
         }
         undo::finish(undo)
+    }
+
+    fn install(
+        &self,
+        device: &Arc<dyn BlockDevice>,
+        images: &[BlockImage],
+    ) -> Result<(), RepairError> {
+        install(device, &self.superblock, &mut iter::empty(), images)
     }
 
     fn images(&self) -> Result<Vec<BlockImage>, RepairError> {
@@ -165,13 +174,7 @@ impl Plan {
     /// # Errors
     /// A device failed.
     pub fn write_to(&self, copy: &Arc<dyn BlockDevice>) -> Result<(), RepairError> {
-        let device = &Reserved::new(Arc::clone(copy)).map_err(undercroft_xfs::Error::from)?;
-        for range in commit::ranges(&self.scratch.differences(&(0..0))?) {
-            let len = (range.end - range.start) as usize * 512;
-            let bytes = self.scratch.read(Sector(range.start), len)?;
-            write_all_at(device.as_ref(), Sector(range.start), &bytes)?;
-        }
-        Ok(flush(device.as_ref())?)
+        commit::write_to(&self.scratch, copy)
     }
 }
 
@@ -204,7 +207,10 @@ fn structures(
     threads::each(
         groups.len(),
         || (),
-        |(), index| group::rebuild(subject, &chunks, groups[index], &structure.claims),
+        |(), index| {
+            let kept = group::Kept::default();
+            group::rebuild(subject, &chunks, groups[index], &structure.claims, &kept)
+        },
     )?;
     for ag in groups {
         subject.note(Place::Group(ag), "the headers and trees of the group are made anew");

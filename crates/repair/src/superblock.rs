@@ -44,7 +44,7 @@ pub(crate) fn mend(
     actions: &mut Vec<Action>,
 ) -> Result<(Superblock, Option<u64>), RepairError> {
     let capacity = scratch.below().capacity().0 * 512;
-    let found = read(scratch, Sector(0), capacity)
+    let found = at_sector(scratch, Sector(0), capacity)
         .ok()
         .and_then(|superblock| superblock.check_primary(capacity).is_ok().then_some(superblock));
     // Where copies agree on other sizes, the first is the one that is wrong.
@@ -72,7 +72,7 @@ pub(crate) fn mend(
     stamp(&mut sector, &geometry);
     scratch.write(Sector(0), &sector)?;
     if is_short {
-        let superblock = supported(read(scratch, Sector(0), capacity)?)?;
+        let superblock = supported(at_sector(scratch, Sector(0), capacity)?)?;
         return Ok((superblock, Some(needed)));
     }
     actions.push(Action {
@@ -80,14 +80,14 @@ pub(crate) fn mend(
         what: format!("the superblock is damaged: renewed from the copy at sector {}", copy.0),
         loss: None,
     });
-    let superblock = read(scratch, Sector(0), capacity)?;
+    let superblock = at_sector(scratch, Sector(0), capacity)?;
     superblock.check_primary(capacity).map_err(|error| {
         RepairError::NotSupported(format!("no copy of the superblock can be used: {error}"))
     })?;
     Ok((supported(superblock)?, None))
 }
 
-fn supported(superblock: Superblock) -> Result<Superblock, RepairError> {
+pub(crate) fn supported(superblock: Superblock) -> Result<Superblock, RepairError> {
     let features = &superblock.features;
     let refuse = |what: &str| Err(RepairError::NotSupported(what.into()));
     if !features.crc {
@@ -106,7 +106,32 @@ fn supported(superblock: Superblock) -> Result<Superblock, RepairError> {
     Ok(superblock)
 }
 
-fn read(scratch: &Scratch, sector: Sector, capacity: u64) -> Result<Superblock, RepairError> {
+/// The first superblock.
+pub(crate) fn read(scratch: &Scratch) -> Result<Superblock, RepairError> {
+    at_sector(scratch, Sector(0), scratch.below().capacity().0 * 512)
+}
+
+/// Makes a superblock the first one.
+pub(crate) fn write(scratch: &Scratch, superblock: &Superblock) -> Result<(), RepairError> {
+    let geometry = superblock.geometry();
+    let mut sector = vec![0; geometry.sector_size()];
+    superblock.encode(&mut sector);
+    if let Some(header) = Header::of(BufferKind::Superblock) {
+        header.stamp(&mut sector, superblock.lsn, geometry.block_size());
+    }
+    scratch.write(Sector(0), &sector)
+}
+
+/// Makes the counters of a superblock those of the groups, and all copies like it.
+pub(crate) fn renew(scratch: &Scratch, superblock: &Superblock) -> Result<(), RepairError> {
+    let geometry = superblock.geometry();
+    let Counters { inodes, free_inodes, free_blocks } = count(scratch, &geometry)?;
+    write(scratch, &Superblock { inodes, free_inodes, free_blocks, ..superblock.clone() })?;
+    let first = scratch.read(Sector(0), geometry.sector_size())?;
+    (1..geometry.ag_count).try_for_each(|ag| copy(scratch, &first, &geometry, AgNumber(ag)))
+}
+
+fn at_sector(scratch: &Scratch, sector: Sector, capacity: u64) -> Result<Superblock, RepairError> {
     let len = capacity.min(LONGEST_SECTOR) as usize;
     let bytes = scratch.read(sector, len)?;
     Superblock::decode(&bytes).map_err(|_| RepairError::NoSuperblock)
@@ -281,14 +306,24 @@ fn copies(
     actions: &mut Vec<Action>,
 ) -> Result<(), RepairError> {
     for ag in damaged.iter().copied().filter(|ag| ag.0 > 0 && ag.0 < geometry.ag_count) {
-        let mut copy = first.to_vec();
-        Counters::default().encode(&mut copy);
-        stamp(&mut copy, geometry);
-        scratch.write(geometry.header_sector(ag, 0), &copy)?;
+        copy(scratch, first, geometry, ag)?;
         let what = "the copy of the superblock is damaged: made anew".into();
         actions.push(Action { place: Place::Group(ag), what, loss: None });
     }
     Ok(())
+}
+
+/// Writes the copy in a group.
+fn copy(
+    scratch: &Scratch,
+    first: &[u8],
+    geometry: &Geometry,
+    ag: AgNumber,
+) -> Result<(), RepairError> {
+    let mut copy = first.to_vec();
+    Counters::default().encode(&mut copy);
+    stamp(&mut copy, geometry);
+    scratch.write(geometry.header_sector(ag, 0), &copy)
 }
 
 fn count(scratch: &Scratch, geometry: &Geometry) -> Result<Counters, RepairError> {

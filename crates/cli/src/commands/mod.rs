@@ -36,6 +36,7 @@ mod timeline;
 mod trim;
 mod undelete;
 mod unmount;
+mod upgrade;
 mod verbs;
 mod warnings;
 
@@ -122,6 +123,7 @@ enum Command {
     Minimise(Deferred<minimise::Args>),
     Trim(Deferred<trim::Args>),
     Set(Deferred<set::Args>),
+    Upgrade(Deferred<upgrade::Args>),
     Frag(Deferred<frag::Args>),
     #[cfg(feature = "lab")]
     Lab(Deferred<lab::Args>),
@@ -150,6 +152,7 @@ impl Command {
             Self::Minimise(args) => Some((&args.image, args.json)),
             Self::Trim(args) => Some((&args.image, args.json)),
             Self::Set(args) => Some((&args.image, args.json)),
+            Self::Upgrade(args) => Some((&args.image, args.json)),
             Self::Frag(args) => Some((&args.image, args.json)),
             Self::Mount(args) => Some((&args.image, args.json)),
             Self::Build(_)
@@ -243,6 +246,7 @@ fn dispatch(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Minimise(args) => minimise::run(args, out),
         Command::Trim(args) => trim::run(args, out),
         Command::Set(args) => set::run(args, out),
+        Command::Upgrade(args) => upgrade::run(args, out),
         Command::Frag(args) => frag::run(args, out),
         #[cfg(feature = "lab")]
         Command::Lab(args) => lab::run(args, out),

@@ -113,7 +113,7 @@ fn inode(
 }
 
 /// Hands over the generation of a directory with each of its entries.
-pub(super) fn names_of(
+pub(crate) fn names_of(
     subject: &Subject,
     found: &Found<'_>,
     visit: &mut dyn FnMut(u32, Entry),

@@ -57,6 +57,12 @@ impl Reserved {
         self.metadata.saturating_add(self.rmap)
     }
 
+    /// Blocks that files and directories must leave alone.
+    #[must_use]
+    pub fn ordinary(&self, agf: &Agf, agi: &Agi) -> u32 {
+        self.outstanding(agf, agi, Pool::Ordinary)
+    }
+
     /// Blocks that a request for `pool` must leave alone.
     #[must_use]
     pub fn outstanding(&self, agf: &Agf, agi: &Agi, pool: Pool) -> u32 {

@@ -70,7 +70,8 @@ impl Preset {
     }
 
     /// The features it turns on, beyond the ones that every volume has.
-    pub(super) fn features(self) -> &'static [Feature] {
+    #[must_use]
+    pub fn features(self) -> &'static [Feature] {
         use Feature::{
             Bigtime, Exchange, Finobt, Inobtcount, Nrext64, Parent, Reflink, Rmapbt, Sparse,
         };

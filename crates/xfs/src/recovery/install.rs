@@ -16,7 +16,7 @@ use crate::geometry::Geometry;
 use crate::log::{LogArea, LogEnds, LogShape, LogState, RecordStream, Seal};
 use crate::units::Lsn;
 use std::sync::Arc;
-use undercroft_block::{BlockDevice, Reserved, Sector, flush};
+use undercroft_block::{BlockDevice, Reserved, Sector, flush, write_all_at};
 
 /// Where the journal of a volume goes on: nothing on the volume may carry a later position.
 ///
@@ -124,26 +124,56 @@ fn shape(superblock: &Superblock) -> LogShape {
 
 /// Gives blocks of a volume new contents, all or none, and drops everything else that its journal
 /// holds. `superblock` is the one that the volume is to have, also if that on the device is damaged.
+/// `prepared` are contents of free blocks: they are written ahead of the transaction, as they come.
 ///
 /// # Errors
 /// The journal is damaged, on another device, or too short for so much: nothing was changed then. The device
-/// failed; it is open for change.
-pub fn install(
+/// failed; it is open for change; or what `prepared` says.
+pub fn install<E: From<Error>>(
+    device: &Arc<dyn BlockDevice>,
+    superblock: &Superblock,
+    prepared: &mut dyn Iterator<Item = Result<BlockImage, E>>,
+    images: &[BlockImage],
+) -> Result<(), E> {
+    let device = &Reserved::new(Arc::clone(device)).map_err(Error::from)?;
+    let place = place(device, superblock, images)?;
+    let geometry = superblock.geometry();
+    for image in prepared {
+        let image = image?;
+        let bytes = image.stamped(place.next(), &geometry);
+        write_all_at(device.as_ref(), image.sector, &bytes).map_err(Error::from)?;
+    }
+    Ok(transact(device, superblock, &place, images)?)
+}
+
+/// The end of the journal, if all images fit into it.
+fn place(
     device: &Arc<dyn BlockDevice>,
     superblock: &Superblock,
     images: &[BlockImage],
-) -> Result<(), Error> {
-    let device = &Reserved::new(Arc::clone(device))?;
+) -> Result<LogEnds, Error> {
     let geometry = superblock.geometry();
     let unusable = |what: &str| Error::NotUsable(what.to_owned());
     let area = LogArea::new(device, &geometry)
         .ok_or_else(|| unusable("its journal is on another device"))?;
-    let ends = area.ends(&geometry)?;
     let shape = shape(superblock);
     let bytes = images_size(superblock, images.iter().map(|image| image.bytes.len()));
     if bytes + 2 * shape.slack_bytes() > shape.bytes() {
         return Err(unusable("its journal is too short for so many changes at once"));
     }
+    area.ends(&geometry)
+}
+
+/// Writes the transaction, and does what it says.
+fn transact(
+    device: &Arc<dyn BlockDevice>,
+    superblock: &Superblock,
+    ends: &LogEnds,
+    images: &[BlockImage],
+) -> Result<(), Error> {
+    let geometry = superblock.geometry();
+    let Some(area) = LogArea::new(device, &geometry) else { return Ok(()) };
+    let shape = shape(superblock);
     let head = ends.next();
     let (previous_block, _) = ends.last.unwrap_or((u32::MAX, BUFFER));
     let sealed = stream(shape, images, head, &geometry).seal(&Seal {

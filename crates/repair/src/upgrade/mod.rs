@@ -1,0 +1,252 @@
+//! Features of a volume turned on and off, in place.
+//!
+//! All is made in memory on top of the device, as a repair is: parent pointers by the engine, then the trees of all
+//! groups from what inodes claim, in blocks that are free on the volume as it is. What goes to these blocks is
+//! written first, and nobody reads it. All else is one transaction of the journal, the headers of the groups and
+//! the superblock with them: a cut leaves the volume as it was, or as it is to be (docs/upgrade.md).
+
+mod parents;
+mod room;
+mod wanted;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+
+use undercroft_block::BlockDevice;
+use undercroft_recover::pieces;
+use undercroft_xfs::check::{CheckOptions, Severity, check};
+use undercroft_xfs::format::{Agi, Superblock};
+use undercroft_xfs::mkfs::Feature;
+use undercroft_xfs::recovery::{BlockImage, install, recover};
+use undercroft_xfs::units::AgNumber;
+
+use crate::chunks::Chunks;
+use crate::claims::Claims;
+use crate::commit::{self, Piece};
+use crate::error::RepairError;
+use crate::faults::Faults;
+use crate::free::Free;
+use crate::group::{self, Kept};
+use crate::owners::Owners;
+use crate::scratch::Scratch;
+use crate::subject::Subject;
+use crate::superblock::{self, supported};
+use crate::{threads, undo};
+pub use wanted::Wanted;
+
+/// What an upgrade will do. Nothing was changed yet.
+pub struct Upgrade {
+    /// Features that are turned on and off.
+    pub changes: Vec<(Feature, bool)>,
+    /// Parent pointers that are added.
+    pub parents: usize,
+    /// Blocks of the trees that are made anew are free again; this many more are in use than before, or less.
+    pub more_blocks: i64,
+    /// Whether the journal has to be replayed first.
+    pub is_dirty: bool,
+    wanted: Wanted,
+    scratch: Scratch,
+    superblock: Superblock,
+    /// The blocks that are free on the volume as it is, and change.
+    prepared: Vec<Piece>,
+    /// All others that change.
+    pieces: Vec<Piece>,
+}
+
+impl Upgrade {
+    /// Works out how the volume that starts with the device gets the features that are wanted. The device is
+    /// only read; all changes are made in memory, and checked there.
+    ///
+    /// # Errors
+    /// The volume is damaged, or of a kind that cannot be changed; a feature cannot be turned on or off; there is
+    /// no room; the device failed.
+    pub fn find(device: Arc<dyn BlockDevice>, wanted: &Wanted) -> Result<Self, RepairError> {
+        let scratch = Scratch::new(device)?;
+        let old = supported(superblock::read(&scratch)?)?;
+        sound(&scratch)?;
+        let is_dirty = recover(&scratch.device(), &mut |_| {})?.is_some();
+        let mut subject = Subject::new(scratch, old, Vec::new())?;
+        subject.reload()?;
+        let old = subject.superblock.clone();
+        let changes = wanted.changes(&old.features);
+        let target = wanted::target(&old, &changes)?;
+        let free = free(&subject)?;
+        let missing = room::missing(&subject.scratch, &subject.geometry)?;
+        let chunks = Chunks::read(&subject, &Faults::default(), &mut Owners::default())?;
+        fitting(&subject, &chunks, &target)?;
+        let mut parents = 0;
+        if !changes.is_empty() {
+            if target.features.parent_pointers() && !old.features.parent_pointers() {
+                parents = parents::add(&mut subject, &chunks, &target)?;
+            }
+            let new = Superblock { lsn: subject.superblock.lsn, ..target };
+            superblock::write(&subject.scratch, &new)?;
+            subject.reload()?;
+            groups(&subject, &chunks, &free)?;
+            superblock::renew(&subject.scratch, &subject.superblock)?;
+            subject.reload()?;
+            room::check(&missing, &subject.scratch, &subject.geometry)?;
+            sound(&subject.scratch)?;
+        }
+        let all = commit::pieces(&subject.scratch, &subject.geometry)?;
+        let (prepared, pieces) = all.into_iter().partition(|piece| is_free(&subject, &free, piece));
+        let Subject { scratch, superblock, .. } = subject;
+        Ok(Self {
+            changes,
+            parents,
+            more_blocks: old.free_blocks as i64 - superblock.free_blocks as i64,
+            is_dirty,
+            wanted: wanted.clone(),
+            scratch,
+            superblock,
+            prepared,
+            pieces,
+        })
+    }
+
+    /// Whether the volume has all features already.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// Bytes that are written into free space, and those that go through the journal.
+    #[must_use]
+    pub fn bytes(&self) -> (u64, u64) {
+        let sum = |pieces: &[Piece]| pieces.iter().map(|piece| piece.len() as u64).sum();
+        (sum(&self.prepared), sum(&self.pieces))
+    }
+
+    /// The volume as the upgrade leaves it, to look at.
+    #[must_use]
+    pub fn upgraded(&self) -> Arc<dyn BlockDevice> {
+        self.scratch.device()
+    }
+
+    /// Whether what has to change at once fits the journal. Else an undo file is needed.
+    #[must_use]
+    pub fn fits_journal(&self) -> bool {
+        commit::fits(&self.superblock, &self.pieces)
+    }
+
+    /// Changes the volume: it is the old one, or the new one, wherever this is cut. What sectors held before is kept
+    /// in the file `undo`, if that is given, for [`UndoFile::take_back`](crate::UndoFile::take_back). With it
+    /// changes need not fit the journal: an upgrade that is cut has to be taken back by it.
+    ///
+    /// # Errors
+    /// The changes do not fit the journal, and there is no undo file; one of its name exists; the device is open
+    /// for change, or failed.
+    pub fn commit(&self, undo: Option<&Path>) -> Result<(), RepairError> {
+        if self.is_done() {
+            return Ok(());
+        }
+        let below = self.scratch.below();
+        if self.is_dirty {
+            recover(below, &mut |_| {})?;
+            return Self::find(Arc::clone(below), &self.wanted)?.commit(undo);
+        }
+        let fits = self.fits_journal();
+        let Some(undo) = undo else {
+            if !fits {
+                let bytes = commit::size(&self.superblock, &self.pieces);
+                return Err(RepairError::NeedsUndo { bytes });
+            }
+            return self.install();
+        };
+        // The journal changes as well, somewhere.
+        let mut sectors = self.scratch.differences(&(0..0))?;
+        sectors.extend(commit::journal(&self.superblock.geometry()));
+        sectors.sort_unstable();
+        sectors.dedup();
+        undo::keep(self.scratch.legible(), &commit::ranges(&sectors), undo)?;
+        if fits {
+            self.install()?;
+        } else {
+            commit::write_to(&self.scratch, below)?;
+        }
+        undo::finish(undo)
+    }
+
+    fn install(&self) -> Result<(), RepairError> {
+        let geometry = self.superblock.geometry();
+        let image = |piece| commit::image(&self.scratch, &geometry, piece);
+        let images: Vec<BlockImage> = self.pieces.iter().map(image).collect::<Result<_, _>>()?;
+        let mut prepared = self.prepared.iter().map(image);
+        install(self.scratch.below(), &self.superblock, &mut prepared, &images)
+    }
+}
+
+/// Refuses a volume with faults.
+fn sound(scratch: &Scratch) -> Result<(), RepairError> {
+    let mut first = None;
+    let report = check(scratch.device(), &CheckOptions::default(), &mut |finding| {
+        if finding.severity == Severity::Error && first.is_none() {
+            first = Some(finding.to_string());
+        }
+    })?;
+    match first {
+        None if report.complete => Ok(()),
+        first => Err(RepairError::Damaged {
+            count: report.errors,
+            first: first.unwrap_or_else(|| "not everything can be read".into()),
+        }),
+    }
+}
+
+/// The free space of all groups.
+fn free(subject: &Subject) -> Result<Vec<Free>, RepairError> {
+    let of = |ag| Ok(Free::of_records(&pieces::free(&subject.disk, ag)?));
+    (0..subject.geometry.ag_count).map(AgNumber).map(of).collect()
+}
+
+/// Whether a piece is in blocks that are free.
+fn is_free(subject: &Subject, free: &[Free], piece: &Piece) -> bool {
+    let geometry = &subject.geometry;
+    let group = u64::from(geometry.ag_blocks) * u64::from(geometry.sectors_per_block());
+    let (ag, offset) = (piece.sector().0 / group, piece.sector().0 % group);
+    let block = offset / u64::from(geometry.sectors_per_block());
+    free.get(ag as usize).is_some_and(|free| free.has(block as u32, 1))
+}
+
+/// Refuses what inodes are not fit for.
+fn fitting(subject: &Subject, chunks: &Chunks, target: &Superblock) -> Result<(), RepairError> {
+    let (old, new) = (&subject.geometry.features, &target.features);
+    let records = || chunks.groups.iter().flat_map(BTreeMap::values);
+    if new.sparse_inodes() && !old.sparse_inodes() {
+        let unit = target.inode_alignment.max(1) << subject.geometry.inodes_per_block_log();
+        let wrong = records().filter(|record| !record.start.0.is_multiple_of(unit)).count();
+        if wrong > 0 {
+            return Err(RepairError::Refused(vec![format!(
+                "sparse: {wrong} chunks of inodes do not begin where they have to, and are not moved"
+            )]));
+        }
+    }
+    if old.sparse_inodes() && !new.sparse_inodes() {
+        let wrong = records().filter(|record| record.holemask != 0).count();
+        if wrong > 0 {
+            let what = format!("sparse cannot be turned off: {wrong} chunks of inodes are sparse");
+            return Err(RepairError::Refused(vec![what]));
+        }
+    }
+    Ok(())
+}
+
+/// Makes all groups anew.
+fn groups(subject: &Subject, chunks: &Chunks, free: &[Free]) -> Result<(), RepairError> {
+    let all: BTreeSet<AgNumber> = (0..subject.geometry.ag_count).map(AgNumber).collect();
+    let claims = Claims::collect(subject, chunks, &all, &BTreeMap::new())?;
+    threads::each(
+        free.len(),
+        || (),
+        |(), index| {
+            let (ag, geometry) = (AgNumber(index as u32), &subject.geometry);
+            let sector = geometry.header_sector(ag, 2);
+            let header = subject.scratch.read(sector, geometry.sector_size())?;
+            let unlinked = Agi::decode(&header, geometry).unlinked;
+            let kept = Kept { space: Some(free[index].clone()), unlinked };
+            group::rebuild(subject, chunks, ag, &claims, &kept)
+        },
+    )
+    .map(drop)
+}
