@@ -1,9 +1,8 @@
 //! The changes of a repair brought to the device: all of them, or none.
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use undercroft_block::{BlockDevice, Reserved, Sector, flush, write_all_at};
+use undercroft_block::Sector;
 use undercroft_xfs::format::{BufferKind, Geometry, Header, Superblock};
 use undercroft_xfs::recovery::{BlockImage, images_size};
 use undercroft_xfs::units::{AgBlock, AgNumber};
@@ -32,6 +31,11 @@ impl Piece {
         self.sector
     }
 
+    /// Its sectors.
+    pub(crate) const fn sectors(&self) -> Range<u64> {
+        self.sector.0..self.sector.0 + self.len as u64 / 512
+    }
+
     /// Bytes.
     pub(crate) const fn len(&self) -> usize {
         self.len
@@ -40,7 +44,11 @@ impl Piece {
 
 /// The blocks that are to change, each whole.
 pub(crate) fn pieces(scratch: &Scratch, geometry: &Geometry) -> Result<Vec<Piece>, RepairError> {
-    let sectors = scratch.differences(&journal(geometry))?;
+    Ok(pieces_of(geometry, scratch.differences(&journal(geometry))?))
+}
+
+/// The blocks, or headers of groups, that sectors are of; these ascend.
+pub(crate) fn pieces_of(geometry: &Geometry, sectors: Vec<u64>) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::new();
     let mut done = 0;
     for sector in sectors {
@@ -50,7 +58,7 @@ pub(crate) fn pieces(scratch: &Scratch, geometry: &Geometry) -> Result<Vec<Piece
             pieces.push(piece);
         }
     }
-    Ok(pieces)
+    pieces
 }
 
 /// The block, or the header of a group, that a sector is of.
@@ -128,18 +136,4 @@ pub(crate) fn ranges(sectors: &[u64]) -> Vec<Range<u64>> {
         }
     }
     ranges
-}
-
-/// Makes a device what the scratch is: writes what differs, in no order that a cut would leave sound.
-pub(crate) fn write_to(
-    scratch: &Scratch,
-    device: &Arc<dyn BlockDevice>,
-) -> Result<(), RepairError> {
-    let device = &Reserved::new(Arc::clone(device)).map_err(undercroft_xfs::Error::from)?;
-    for range in ranges(&scratch.differences(&(0..0))?) {
-        let len = (range.end - range.start) as usize * 512;
-        let bytes = scratch.read(Sector(range.start), len)?;
-        write_all_at(device.as_ref(), Sector(range.start), &bytes)?;
-    }
-    Ok(flush(device.as_ref())?)
 }

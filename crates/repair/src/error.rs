@@ -69,6 +69,18 @@ pub enum RepairError {
         most: u64,
     },
 
+    /// There is no place for a journal.
+    #[error(
+        "a new journal needs {bytes} bytes of free space side by side, and the longest that there are have \
+         {longest}; `undercroft grow` or fewer files make room"
+    )]
+    NoJournal {
+        /// Bytes of the shortest journal.
+        bytes: u64,
+        /// Bytes of the longest free extent.
+        longest: u64,
+    },
+
     /// What would be left is still not sound.
     #[error(
         "the repair would leave {count} faults, so nothing was changed; the first: {first}; `undercroft \

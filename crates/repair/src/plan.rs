@@ -1,11 +1,10 @@
 //! A repair from its beginning to its end: find, plan, write.
 
-use std::iter;
 use std::path::Path;
 use std::sync::Arc;
 
-use undercroft_block::BlockDevice;
 use undercroft_block::stack::Overlay;
+use undercroft_block::{BlockDevice, Reserved, Sector, flush, write_all_at};
 use undercroft_xfs::format::Superblock;
 use undercroft_xfs::recovery::{BlockImage, install};
 use undercroft_xfs::units::{AgNumber, InodeNumber};
@@ -134,33 +133,25 @@ impl Plan {
                 let bytes = commit::size(&self.superblock, &self.pieces);
                 return Err(RepairError::NeedsUndo { bytes });
             }
-            return self.install(below, &self.images()?);
+            return Ok(install(below, &self.superblock, &self.images()?)?);
         };
         let images = if fits { self.images()? } else { Vec::new() };
         let ranges = if fits {
             // What a trial in memory writes is what will be written.
             let trial = Arc::new(Overlay::new(Arc::clone(self.scratch.legible())));
             let device: Arc<dyn BlockDevice> = Arc::clone(&trial) as Arc<dyn BlockDevice>;
-            self.install(&device, &images)?;
+            install(&device, &self.superblock, &images)?;
             trial.changed()
         } else {
             commit::ranges(&self.scratch.differences(&(0..0))?)
         };
         undo::keep(self.scratch.legible(), &ranges, undo)?;
         if fits {
-            self.install(below, &images)?;
+            install(below, &self.superblock, &images)?;
         } else {
             self.write_to(below)?;
         }
         undo::finish(undo)
-    }
-
-    fn install(
-        &self,
-        device: &Arc<dyn BlockDevice>,
-        images: &[BlockImage],
-    ) -> Result<(), RepairError> {
-        install(device, &self.superblock, &mut iter::empty(), images)
     }
 
     fn images(&self) -> Result<Vec<BlockImage>, RepairError> {
@@ -174,7 +165,13 @@ impl Plan {
     /// # Errors
     /// A device failed.
     pub fn write_to(&self, copy: &Arc<dyn BlockDevice>) -> Result<(), RepairError> {
-        commit::write_to(&self.scratch, copy)
+        let device = &Reserved::new(Arc::clone(copy)).map_err(undercroft_xfs::Error::from)?;
+        for range in commit::ranges(&self.scratch.differences(&(0..0))?) {
+            let len = (range.end - range.start) as usize * 512;
+            let bytes = self.scratch.read(Sector(range.start), len)?;
+            write_all_at(device.as_ref(), Sector(range.start), &bytes)?;
+        }
+        Ok(flush(device.as_ref())?)
     }
 }
 

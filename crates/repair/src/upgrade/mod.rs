@@ -5,6 +5,7 @@
 //! written first, and nobody reads it. All else is one transaction of the journal, the headers of the groups and
 //! the superblock with them: a cut leaves the volume as it was, or as it is to be (docs/upgrade.md).
 
+mod journal;
 mod parents;
 mod room;
 mod wanted;
@@ -18,7 +19,9 @@ use undercroft_recover::pieces;
 use undercroft_xfs::check::{CheckOptions, Severity, check};
 use undercroft_xfs::format::{Agi, Superblock};
 use undercroft_xfs::mkfs::Feature;
-use undercroft_xfs::recovery::{BlockImage, install, recover};
+use undercroft_xfs::recovery::{
+    BlockImage, NewVolume, journal_position, recover, renew_journal, switch_volume,
+};
 use undercroft_xfs::units::AgNumber;
 
 use crate::chunks::Chunks;
@@ -28,6 +31,7 @@ use crate::error::RepairError;
 use crate::faults::Faults;
 use crate::free::Free;
 use crate::group::{self, Kept};
+use crate::journal::next_cycle;
 use crate::owners::Owners;
 use crate::scratch::Scratch;
 use crate::subject::Subject;
@@ -52,6 +56,8 @@ pub struct Upgrade {
     prepared: Vec<Piece>,
     /// All others that change.
     pieces: Vec<Piece>,
+    /// The cycle that the new journal begins with.
+    cycle: u32,
 }
 
 impl Upgrade {
@@ -76,12 +82,15 @@ impl Upgrade {
         let chunks = Chunks::read(&subject, &Faults::default(), &mut Owners::default())?;
         fitting(&subject, &chunks, &target)?;
         let mut parents = 0;
+        let cycle = next_cycle(journal_position(&subject.device(), &old)?.cycle());
         if !changes.is_empty() {
             if target.features.parent_pointers() && !old.features.parent_pointers() {
                 parents = parents::add(&mut subject, &chunks, &target)?;
             }
-            let new = Superblock { lsn: subject.superblock.lsn, ..target };
+            let mut new = Superblock { lsn: old.lsn, ..target };
+            journal::place(&mut new, &common(&free, &self::free(&subject)?))?;
             superblock::write(&subject.scratch, &new)?;
+            renew_journal(&subject.device(), &new, cycle)?;
             subject.reload()?;
             groups(&subject, &chunks, &free)?;
             superblock::renew(&subject.scratch, &subject.superblock)?;
@@ -89,8 +98,7 @@ impl Upgrade {
             room::check(&missing, &subject.scratch, &subject.geometry)?;
             sound(&subject.scratch)?;
         }
-        let all = commit::pieces(&subject.scratch, &subject.geometry)?;
-        let (prepared, pieces) = all.into_iter().partition(|piece| is_free(&subject, &free, piece));
+        let (prepared, pieces) = pieces(&subject, &old, &free)?;
         let Subject { scratch, superblock, .. } = subject;
         Ok(Self {
             changes,
@@ -100,6 +108,7 @@ impl Upgrade {
             wanted: wanted.clone(),
             scratch,
             superblock,
+            cycle,
             prepared,
             pieces,
         })
@@ -152,29 +161,44 @@ impl Upgrade {
                 let bytes = commit::size(&self.superblock, &self.pieces);
                 return Err(RepairError::NeedsUndo { bytes });
             }
-            return self.install();
+            return self.switch(false);
         };
-        // The journal changes as well, somewhere.
-        let mut sectors = self.scratch.differences(&(0..0))?;
-        sectors.extend(commit::journal(&self.superblock.geometry()));
-        sectors.sort_unstable();
-        sectors.dedup();
-        undo::keep(self.scratch.legible(), &commit::ranges(&sectors), undo)?;
-        if fits {
-            self.install()?;
-        } else {
-            commit::write_to(&self.scratch, below)?;
-        }
+        let own = 0..self.superblock.geometry().sector_size() as u64 / 512;
+        let changed = self.pieces.iter().map(Piece::sectors);
+        let ranges: Vec<_> = std::iter::once(own).chain(changed).collect();
+        undo::keep(self.scratch.legible(), &ranges, undo)?;
+        self.switch(!fits)?;
         undo::finish(undo)
     }
 
-    fn install(&self) -> Result<(), RepairError> {
+    fn switch(&self, in_place: bool) -> Result<(), RepairError> {
         let geometry = self.superblock.geometry();
         let image = |piece| commit::image(&self.scratch, &geometry, piece);
         let images: Vec<BlockImage> = self.pieces.iter().map(image).collect::<Result<_, _>>()?;
-        let mut prepared = self.prepared.iter().map(image);
-        install(self.scratch.below(), &self.superblock, &mut prepared, &images)
+        let (superblock, cycle) = (&self.superblock, self.cycle);
+        let new = NewVolume { superblock, cycle, images: &images, in_place };
+        switch_volume(self.scratch.below(), &new, &mut self.prepared.iter().map(image))
     }
+}
+
+/// What changes in blocks that are free on the volume as it is, and what else does, but for the first superblock.
+fn pieces(
+    subject: &Subject,
+    old: &Superblock,
+    free: &[Free],
+) -> Result<(Vec<Piece>, Vec<Piece>), RepairError> {
+    let geometry = &subject.geometry;
+    let mut sectors = subject.scratch.differences(&commit::journal(geometry))?;
+    // Nobody reads the old journal any more; what is free now was changed on the way.
+    let before = commit::journal(&old.geometry());
+    sectors.retain(|sector| !before.contains(sector));
+    let all = commit::pieces_of(geometry, sectors).into_iter().filter(|piece| piece.sector().0 > 0);
+    Ok(all.partition(|piece| is_free(subject, free, piece)))
+}
+
+/// What is free here and there, of all groups.
+fn common(free: &[Free], others: &[Free]) -> Vec<Free> {
+    free.iter().zip(others).map(|(free, other)| free.common(other)).collect()
 }
 
 /// Refuses a volume with faults.

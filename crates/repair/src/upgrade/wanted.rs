@@ -1,7 +1,7 @@
 //! The features that a volume is to have, and what stands against them.
 
-use undercroft_xfs::format::{Features, Geometry, Incompat, RoCompat, Superblock, VersionBits};
-use undercroft_xfs::mkfs::{self, Feature, Preset};
+use undercroft_xfs::format::{Features, Incompat, RoCompat, Superblock, VersionBits};
+use undercroft_xfs::mkfs::{Feature, Preset};
 
 use crate::error::RepairError;
 use crate::superblock::root_inode;
@@ -72,7 +72,6 @@ pub(super) fn target(
         against.push("inobtcount needs finobt: turn both on or both off".into());
     }
     let (before, after) = (old.geometry(), new.geometry());
-    against.extend(journal(&after));
     if old.root_inode == root_inode(&before) && new.root_inode != root_inode(&after) {
         against.push(format!(
             "xfs_repair would look for the root directory at inode {} and not at {}, where it is, as the space \
@@ -82,14 +81,6 @@ pub(super) fn target(
         ));
     }
     if against.is_empty() { Ok(new) } else { Err(RepairError::Refused(against)) }
-}
-
-/// Why the journal cannot stay: kernels mount no volume with one that is too short.
-fn journal(geometry: &Geometry) -> Option<String> {
-    let (least, found) = (mkfs::minimum_log_blocks(geometry), u64::from(geometry.log_blocks));
-    (found < least).then(|| {
-        format!("the journal has {found} blocks, and kernels want {least} for a volume with these features")
-    })
 }
 
 fn set(superblock: &mut Superblock, feature: Feature, on: bool) {

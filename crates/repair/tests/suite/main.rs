@@ -10,4 +10,5 @@ mod places;
 mod short;
 mod sound;
 mod unreadable;
+mod upgrade_cuts;
 mod wrecks;

@@ -16,7 +16,7 @@ use crate::geometry::Geometry;
 use crate::log::{LogArea, LogEnds, LogShape, LogState, RecordStream, Seal};
 use crate::units::Lsn;
 use std::sync::Arc;
-use undercroft_block::{BlockDevice, Reserved, Sector, flush, write_all_at};
+use undercroft_block::{BlockDevice, Reserved, Sector, flush};
 
 /// Where the journal of a volume goes on: nothing on the volume may carry a later position.
 ///
@@ -44,6 +44,15 @@ pub fn renew_journal(
     cycle: u32,
 ) -> Result<(), Error> {
     let device = &Reserved::new(Arc::clone(device))?;
+    renew(device, superblock, cycle).map(drop)
+}
+
+/// Makes the journal an empty one; returns its ends.
+pub(super) fn renew(
+    device: &Arc<dyn BlockDevice>,
+    superblock: &Superblock,
+    cycle: u32,
+) -> Result<LogEnds, Error> {
     let geometry = superblock.geometry();
     let Some(area) = LogArea::new(device, &geometry) else {
         return Err(Error::NotUsable("its journal is on another device".into()));
@@ -66,8 +75,9 @@ pub fn renew_journal(
     }
     flush(device.as_ref())?;
     let ends = LogEnds { head: Some(head), tail: head, ..LogEnds::default() };
-    write_unmount_record(device, superblock, &ends, geometry.uuid)?;
-    Ok(flush(device.as_ref())?)
+    let ends = write_unmount_record(device, superblock, &ends, geometry.uuid)?;
+    flush(device.as_ref())?;
+    Ok(ends)
 }
 
 /// Log blocks that are written at once.
@@ -92,7 +102,7 @@ pub struct BlockImage {
 
 impl BlockImage {
     /// The bytes, with a position in the journal and the checksums that follow from it.
-    fn stamped(&self, lsn: Lsn, geometry: &Geometry) -> Vec<u8> {
+    pub(super) fn stamped(&self, lsn: Lsn, geometry: &Geometry) -> Vec<u8> {
         let mut bytes = self.bytes.clone();
         match self.kind {
             Some(BufferKind::InodeCluster) => {
@@ -124,55 +134,47 @@ fn shape(superblock: &Superblock) -> LogShape {
 
 /// Gives blocks of a volume new contents, all or none, and drops everything else that its journal
 /// holds. `superblock` is the one that the volume is to have, also if that on the device is damaged.
-/// `prepared` are contents of free blocks: they are written ahead of the transaction, as they come.
 ///
 /// # Errors
 /// The journal is damaged, on another device, or too short for so much: nothing was changed then. The device
-/// failed; it is open for change; or what `prepared` says.
-pub fn install<E: From<Error>>(
+/// failed; it is open for change.
+pub fn install(
     device: &Arc<dyn BlockDevice>,
     superblock: &Superblock,
-    prepared: &mut dyn Iterator<Item = Result<BlockImage, E>>,
     images: &[BlockImage],
-) -> Result<(), E> {
-    let device = &Reserved::new(Arc::clone(device)).map_err(Error::from)?;
-    let place = place(device, superblock, images)?;
+) -> Result<(), Error> {
+    let device = &Reserved::new(Arc::clone(device))?;
     let geometry = superblock.geometry();
-    for image in prepared {
-        let image = image?;
-        let bytes = image.stamped(place.next(), &geometry);
-        write_all_at(device.as_ref(), image.sector, &bytes).map_err(Error::from)?;
-    }
-    Ok(transact(device, superblock, &place, images)?)
+    let Some(area) = LogArea::new(device, &geometry) else {
+        return Err(Error::NotUsable("its journal is on another device".into()));
+    };
+    let ends = area.ends(&geometry)?;
+    check_length(superblock, images)?;
+    let ends = log_images(device, superblock, &ends, images)?;
+    recover_between(ReplayTarget::Device, device, superblock, &ends, &mut |_| {}).map(drop)
 }
 
-/// The end of the journal, if all images fit into it.
-fn place(
-    device: &Arc<dyn BlockDevice>,
-    superblock: &Superblock,
-    images: &[BlockImage],
-) -> Result<LogEnds, Error> {
-    let geometry = superblock.geometry();
-    let unusable = |what: &str| Error::NotUsable(what.to_owned());
-    let area = LogArea::new(device, &geometry)
-        .ok_or_else(|| unusable("its journal is on another device"))?;
+/// Refuses images that the journal has no room for.
+pub(super) fn check_length(superblock: &Superblock, images: &[BlockImage]) -> Result<(), Error> {
     let shape = shape(superblock);
     let bytes = images_size(superblock, images.iter().map(|image| image.bytes.len()));
     if bytes + 2 * shape.slack_bytes() > shape.bytes() {
-        return Err(unusable("its journal is too short for so many changes at once"));
+        let what = "its journal is too short for so many changes at once";
+        return Err(Error::NotUsable(what.into()));
     }
-    area.ends(&geometry)
+    Ok(())
 }
 
-/// Writes the transaction, and does what it says.
-fn transact(
+/// Writes a transaction of images to a journal with these ends, durably, which declares everything before it done;
+/// returns the ends behind it.
+pub(super) fn log_images(
     device: &Arc<dyn BlockDevice>,
     superblock: &Superblock,
     ends: &LogEnds,
     images: &[BlockImage],
-) -> Result<(), Error> {
+) -> Result<LogEnds, Error> {
     let geometry = superblock.geometry();
-    let Some(area) = LogArea::new(device, &geometry) else { return Ok(()) };
+    let Some(area) = LogArea::new(device, &geometry) else { return Ok(ends.clone()) };
     let shape = shape(superblock);
     let head = ends.next();
     let (previous_block, _) = ends.last.unwrap_or((u32::MAX, BUFFER));
@@ -186,7 +188,7 @@ fn transact(
     flush(device.as_ref())?;
     area.write(head.block().into(), &sealed.bytes)?;
     flush(device.as_ref())?;
-    let ends = LogEnds {
+    Ok(LogEnds {
         state: LogState::Dirty,
         head: Some(sealed.end),
         tail: head,
@@ -194,8 +196,7 @@ fn transact(
         last: Some((sealed.last_block, shape.buffer_bytes)),
         torn: None,
         contradiction: None,
-    };
-    recover_between(ReplayTarget::Device, device, superblock, &ends, &mut |_| {}).map(drop)
+    })
 }
 
 fn stream(shape: LogShape, images: &[BlockImage], lsn: Lsn, geometry: &Geometry) -> RecordStream {

@@ -23,6 +23,7 @@ mod owners;
 mod pieces;
 mod reads;
 mod replay;
+mod switch;
 #[cfg(test)]
 mod tests;
 
@@ -45,6 +46,7 @@ pub use install::{BlockImage, images_size, install, journal_position, renew_jour
 use reads::Wanted;
 use replay::Replay;
 use std::sync::Arc;
+pub use switch::{NewVolume, switch_volume};
 use undercroft_block::{BlockDevice, Reserved, flush};
 
 /// How far recovery is.
