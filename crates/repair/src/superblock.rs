@@ -87,7 +87,7 @@ pub(crate) fn mend(
     Ok((supported(superblock)?, None))
 }
 
-pub(crate) fn supported(superblock: Superblock) -> Result<Superblock, RepairError> {
+fn supported(superblock: Superblock) -> Result<Superblock, RepairError> {
     let features = &superblock.features;
     let refuse = |what: &str| Err(RepairError::NotSupported(what.into()));
     if !features.crc {

@@ -89,6 +89,8 @@ struct Report {
     more_blocks: i64,
     free_space_bytes: u64,
     journal_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    new_journal_size: Option<u64>,
     fits_journal: bool,
     replayed: bool,
 }
@@ -131,6 +133,7 @@ fn tell(args: &Args, upgrade: &Upgrade, changed: bool, out: &mut dyn Write) -> R
             more_blocks: upgrade.more_blocks,
             free_space_bytes,
             journal_bytes,
+            new_journal_size: upgrade.journal(),
             fits_journal: upgrade.fits_journal(),
             replayed: upgrade.is_dirty,
         };
@@ -152,6 +155,10 @@ fn tell(args: &Args, upgrade: &Upgrade, changed: bool, out: &mut dyn Write) -> R
     }
     if upgrade.parents > 0 {
         writeln!(out, "parent pointers: {}", upgrade.parents)?;
+    }
+    if let Some(bytes) = upgrade.journal() {
+        let moves = if changed { "moved" } else { "moves" };
+        writeln!(out, "the journal {moves} into free space, and has {bytes} bytes there")?;
     }
     let (more, less) = (upgrade.more_blocks.max(0), (-upgrade.more_blocks).max(0));
     writeln!(out, "blocks in use: {more} more, {less} less")?;

@@ -7,6 +7,11 @@ use undercroft_xfs::units::{AgBlock, AgNumber, FsBlock};
 use crate::error::RepairError;
 use crate::free::Free;
 
+/// Whether kernels want a longer journal for the features of a superblock.
+pub(super) fn is_short(superblock: &Superblock) -> bool {
+    u64::from(superblock.log_blocks) < minimum_log_blocks(&superblock.geometry())
+}
+
 /// Gives a superblock a journal in free blocks, as long as the old one, or as kernels want it for the features, if
 /// that is longer; where there is no room for that, as long as can be, but not shorter than they want it.
 ///
@@ -24,13 +29,17 @@ pub(super) fn place(superblock: &mut Superblock, free: &[Free]) -> Result<(), Re
     let groups = (0..).map(AgNumber).zip(free);
     let groups = groups.filter(|(ag, _)| (ag.0 == 0) == (old.0 == 0));
     let places = groups.flat_map(|(ag, free)| {
-        free.records().map(move |extent| aligned(geometry, ag, (extent.start, extent.len), unit))
+        let blocks = free.blocks();
+        free.records().map(move |extent| {
+            let (start, len) = aligned(geometry, ag, (extent.start, extent.len), unit);
+            (start, len / unit * unit, blocks)
+        })
     });
-    // Of those that are long enough the shortest, so that long extents stay.
-    let best = places.map(|(start, len)| (start, len / unit * unit)).max_by_key(|(start, len)| {
-        let over = len.saturating_sub(wanted);
-        ((*len).min(wanted), std::cmp::Reverse((over, *start)))
+    // Of those that are long enough one in the emptiest group, whose trees need room beside it.
+    let best = places.max_by_key(|(start, len, blocks)| {
+        ((*len).min(wanted), *blocks, std::cmp::Reverse((*len, *start)))
     });
+    let best = best.map(|(start, len, _)| (start, len));
     let Some((start, len)) = best.filter(|(_, len)| *len >= least) else {
         let (blocks, longest) = (least, best.map_or(0, |(_, len)| len));
         let bytes = |blocks: u32| u64::from(blocks) << superblock.block_log;

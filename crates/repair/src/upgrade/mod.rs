@@ -17,10 +17,10 @@ use std::sync::Arc;
 use undercroft_block::BlockDevice;
 use undercroft_recover::pieces;
 use undercroft_xfs::check::{CheckOptions, Severity, check};
-use undercroft_xfs::format::{Agi, Superblock};
+use undercroft_xfs::format::{Agi, InodeFlags2, Superblock, bytes};
 use undercroft_xfs::mkfs::Feature;
 use undercroft_xfs::recovery::{
-    BlockImage, NewVolume, journal_position, recover, renew_journal, switch_volume,
+    BlockImage, NewVolume, install, journal_position, recover, renew_journal, switch_volume,
 };
 use undercroft_xfs::units::AgNumber;
 
@@ -33,11 +33,19 @@ use crate::free::Free;
 use crate::group::{self, Kept};
 use crate::journal::next_cycle;
 use crate::owners::Owners;
+use crate::pass;
 use crate::scratch::Scratch;
 use crate::subject::Subject;
-use crate::superblock::{self, supported};
+use crate::superblock;
 use crate::{threads, undo};
 pub use wanted::Wanted;
+
+/// Where an inode has its second flags.
+const FLAGS2: usize = 120;
+
+/// Features that are only in the superblock, as inodes say by themselves which of them they have. A kernel may
+/// learn of them while it replays the journal.
+const IN_SUPERBLOCK: [Feature; 3] = [Feature::Bigtime, Feature::Nrext64, Feature::Exchange];
 
 /// What an upgrade will do. Nothing was changed yet.
 pub struct Upgrade {
@@ -56,8 +64,8 @@ pub struct Upgrade {
     prepared: Vec<Piece>,
     /// All others that change.
     pieces: Vec<Piece>,
-    /// The cycle that the new journal begins with.
-    cycle: u32,
+    /// The cycle that the new journal begins with; `None` if the old one stays.
+    cycle: Option<u32>,
 }
 
 impl Upgrade {
@@ -69,7 +77,8 @@ impl Upgrade {
     /// no room; the device failed.
     pub fn find(device: Arc<dyn BlockDevice>, wanted: &Wanted) -> Result<Self, RepairError> {
         let scratch = Scratch::new(device)?;
-        let old = supported(superblock::read(&scratch)?)?;
+        let old = superblock::read(&scratch)?;
+        kind(&old)?;
         sound(&scratch)?;
         let is_dirty = recover(&scratch.device(), &mut |_| {})?.is_some();
         let mut subject = Subject::new(scratch, old, Vec::new())?;
@@ -81,24 +90,35 @@ impl Upgrade {
         let missing = room::missing(&subject.scratch, &subject.geometry)?;
         let chunks = Chunks::read(&subject, &Faults::default(), &mut Owners::default())?;
         fitting(&subject, &chunks, &target)?;
-        let mut parents = 0;
-        let cycle = next_cycle(journal_position(&subject.device(), &old)?.cycle());
+        let (mut parents, mut cycle) = (0, None);
         if !changes.is_empty() {
             if target.features.parent_pointers() && !old.features.parent_pointers() {
                 parents = parents::add(&mut subject, &chunks, &target)?;
             }
             let mut new = Superblock { lsn: old.lsn, ..target };
-            journal::place(&mut new, &common(&free, &self::free(&subject)?))?;
-            superblock::write(&subject.scratch, &new)?;
-            renew_journal(&subject.device(), &new, cycle)?;
-            subject.reload()?;
-            groups(&subject, &chunks, &free)?;
+            let is_more = changes.iter().any(|(feature, _)| !IN_SUPERBLOCK.contains(feature));
+            if is_more || journal::is_short(&new) {
+                journal::place(&mut new, &common(&free, &self::free(&subject)?))?;
+                let next = next_cycle(journal_position(&subject.device(), &old)?.cycle());
+                cycle = Some(next);
+                superblock::write(&subject.scratch, &new)?;
+                renew_journal(&subject.device(), &new, next)?;
+                subject.reload()?;
+                groups(&subject, &chunks, &free)?;
+            } else {
+                superblock::write(&subject.scratch, &new)?;
+                subject.reload()?;
+            }
             superblock::renew(&subject.scratch, &subject.superblock)?;
             subject.reload()?;
             room::check(&missing, &subject.scratch, &subject.geometry)?;
             sound(&subject.scratch)?;
         }
-        let (prepared, pieces) = pieces(&subject, &old, &free)?;
+        let (prepared, mut pieces) = pieces(&subject, &old, &free)?;
+        if cycle.is_some() {
+            // The first superblock is the switch.
+            pieces.retain(|piece| piece.sector().0 > 0);
+        }
         let Subject { scratch, superblock, .. } = subject;
         Ok(Self {
             changes,
@@ -112,6 +132,13 @@ impl Upgrade {
             prepared,
             pieces,
         })
+    }
+
+    /// Bytes of the new journal, if it moves.
+    #[must_use]
+    pub fn journal(&self) -> Option<u64> {
+        let superblock = &self.superblock;
+        self.cycle.map(|_| u64::from(superblock.log_blocks) << superblock.block_log)
     }
 
     /// Whether the volume has all features already.
@@ -175,13 +202,16 @@ impl Upgrade {
         let geometry = self.superblock.geometry();
         let image = |piece| commit::image(&self.scratch, &geometry, piece);
         let images: Vec<BlockImage> = self.pieces.iter().map(image).collect::<Result<_, _>>()?;
-        let (superblock, cycle) = (&self.superblock, self.cycle);
+        let superblock = &self.superblock;
+        let Some(cycle) = self.cycle else {
+            return Ok(install(self.scratch.below(), superblock, &images)?);
+        };
         let new = NewVolume { superblock, cycle, images: &images, in_place };
         switch_volume(self.scratch.below(), &new, &mut self.prepared.iter().map(image))
     }
 }
 
-/// What changes in blocks that are free on the volume as it is, and what else does, but for the first superblock.
+/// What changes in blocks that are free on the volume as it is, and what else does.
 fn pieces(
     subject: &Subject,
     old: &Superblock,
@@ -192,13 +222,33 @@ fn pieces(
     // Nobody reads the old journal any more; what is free now was changed on the way.
     let before = commit::journal(&old.geometry());
     sectors.retain(|sector| !before.contains(sector));
-    let all = commit::pieces_of(geometry, sectors).into_iter().filter(|piece| piece.sector().0 > 0);
+    let all = commit::pieces_of(geometry, sectors).into_iter();
     Ok(all.partition(|piece| is_free(subject, free, piece)))
 }
 
 /// What is free here and there, of all groups.
 fn common(free: &[Free], others: &[Free]) -> Vec<Free> {
     free.iter().zip(others).map(|(free, other)| free.common(other)).collect()
+}
+
+/// Refuses volumes of other kinds.
+fn kind(superblock: &Superblock) -> Result<(), RepairError> {
+    let features = &superblock.features;
+    let what = if !features.crc {
+        "the volume is of version 4, which is not converted: make a new one, and put the files on it with \
+         `undercroft copy`"
+    } else if features.metadir() || superblock.rt_blocks > 0 {
+        "the volume has a realtime device or a metadata directory"
+    } else if superblock.log_start.is_null() || superblock.log_blocks == 0 {
+        "the journal is on another device"
+    } else if superblock.needs_repair() {
+        "the volume was left to xfs_repair by another tool"
+    } else if features.unknown_ro_compat != 0 {
+        "the volume has features that are not known"
+    } else {
+        return Ok(());
+    };
+    Err(RepairError::Refused(vec![what.into()]))
 }
 
 /// Refuses a volume with faults.
@@ -236,6 +286,24 @@ fn is_free(subject: &Subject, free: &[Free], piece: &Piece) -> bool {
 /// Refuses what inodes are not fit for.
 fn fitting(subject: &Subject, chunks: &Chunks, target: &Superblock) -> Result<(), RepairError> {
     let (old, new) = (&subject.geometry.features, &target.features);
+    if old.reflink() && !new.reflink() {
+        let wrong = pass::over(
+            subject,
+            chunks,
+            || 0_u64,
+            |count, found| {
+                let flags = InodeFlags2::from_bits_retain(bytes::be64(found.bytes, FLAGS2));
+                let wrong = InodeFlags2::REFLINK | InodeFlags2::COWEXTSIZE;
+                *count += u64::from(found.in_use && flags.intersects(wrong));
+                Ok(())
+            },
+        )?;
+        let wrong: u64 = wrong.into_iter().sum();
+        if wrong > 0 {
+            let what = format!("reflink cannot be turned off: {wrong} files share blocks, or did");
+            return Err(RepairError::Refused(vec![what]));
+        }
+    }
     let records = || chunks.groups.iter().flat_map(BTreeMap::values);
     if new.sparse_inodes() && !old.sparse_inodes() {
         let unit = target.inode_alignment.max(1) << subject.geometry.inodes_per_block_log();

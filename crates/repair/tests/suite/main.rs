@@ -10,5 +10,6 @@ mod places;
 mod short;
 mod sound;
 mod unreadable;
+mod upgrade;
 mod upgrade_cuts;
 mod wrecks;

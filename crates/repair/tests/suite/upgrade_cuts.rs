@@ -1,117 +1,127 @@
 //! Upgrades that are cut: the volume is the old one, or the new one, for the kernel as well.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use undercroft_block::testing::recorder::{Event, Recorder, Unflushed};
-use undercroft_block::{
-    BlockDevice, FileDevice, MemoryDevice, Operation, Sector, read_exact_at, write_all_at,
-};
+use undercroft_block::testing::recorder::{Event, Recorder, Recording, Unflushed};
+use undercroft_block::{BlockDevice, FileDevice, Operation};
 use undercroft_judges::mount::{Access, LoopMount};
+use undercroft_judges::random::Random;
 use undercroft_judges::{Xfsprogs, kernel, rounds};
 use undercroft_repair::{Upgrade, Wanted};
-use undercroft_xfs::format::Superblock;
+use undercroft_xfs::check::{CheckOptions, check};
+use undercroft_xfs::format::Features;
 use undercroft_xfs::mkfs::{Feature, Preset};
+use undercroft_xfs::recovery::recover;
 
-use crate::files;
+use crate::files::{self, Files};
+use crate::upgrade::{OLD, features, volume, write};
 
-const SIZE: u64 = 320 << 20;
-
-/// What the kernel puts on a volume.
-const SCRIPT: &str = "for d in $(seq 8); do mkdir -p d$d/deep/deeper; \
-                      for i in $(seq 60); do head -c $((i * 700)) /dev/urandom > d$d/file-$i; done; \
-                      ln d$d/file-1 link-$d; ln -s $(head -c $((d * 70)) /dev/zero | tr '\\0' s) d$d/link; done; \
-                      setfattr -n user.big -v $(head -c 9000 /dev/zero | tr '\\0' x) d4/file-3";
-
-pub(crate) fn volume(directory: &Path, arguments: &[&str]) -> Arc<dyn BlockDevice> {
-    let image = directory.join("made");
-    Xfsprogs::newest().unwrap().mkfs(&image, SIZE, arguments).unwrap();
-    let mount = LoopMount::new(&image, Access::ReadWrite, &[]).unwrap();
-    let done =
-        std::process::Command::new("bash").args(["-ec", SCRIPT]).current_dir(mount.path()).status();
-    assert!(done.unwrap().success());
-    mount.unmount().unwrap();
-    let bytes = std::fs::read(&image).unwrap();
-    let device = Arc::new(MemoryDevice::new(bytes.len() as u64));
-    write_all_at(device.as_ref(), Sector(0), &bytes).unwrap();
-    device
+/// An upgrade that was recorded.
+struct Recorded {
+    recorder: Arc<Recorder>,
+    files: Files,
+    /// Of the old volume, and of the new one.
+    features: [Features; 2],
 }
 
-fn write(disk: &Arc<dyn BlockDevice>, image: &Path) {
-    let mut bytes = vec![0; disk.capacity().0 as usize * 512];
-    read_exact_at(disk.as_ref(), Sector(0), &mut bytes).unwrap();
-    let _ = std::fs::remove_file(image);
-    let file = std::fs::File::create(image).unwrap();
-    file.set_len(bytes.len() as u64).unwrap();
-    drop(file);
-    let device = FileDevice::open(image, false).unwrap();
-    for (index, piece) in bytes.chunks(1 << 16).enumerate() {
-        if piece.iter().any(|byte| *byte != 0) {
-            write_all_at(&device, Sector(index as u64 * 128), piece).unwrap();
+impl Recorded {
+    fn of(wanted: &Wanted) -> Self {
+        let device = volume(OLD);
+        let (old, files) = (features(&device), files::of(Arc::clone(&device)));
+        assert!(files.len() > 400, "{}", files.len());
+        let recorder = Arc::new(Recorder::with_contents(device).unwrap());
+        let device = Arc::clone(&recorder) as Arc<dyn BlockDevice>;
+        Upgrade::find(Arc::clone(&device), wanted).unwrap().commit(None).unwrap();
+        let features = [old, features(&device)];
+        Self { recorder, files, features }
+    }
+
+    /// Cuts it at flushes, at every so many events, and at the end; counts old and new volumes.
+    fn cut(&self, every: usize, mut judge: impl FnMut(&Recording, &str) -> Features) {
+        let mut recording = self.recorder.recording().unwrap();
+        let total = recording.events().len();
+        let mut random = Random::new(0x5eed);
+        let mut seen = [0; 2];
+        for event in 0.. {
+            let step = recording.step();
+            let (is_end, is_flush) = (step.is_none(), step.is_some_and(is_flush));
+            if is_end || is_flush || random.below(every as u64) == 0 {
+                let when = format!("event {event} of {total}");
+                let found = judge(&recording, &when);
+                let which = self.features.iter().position(|features| *features == found);
+                seen[which.unwrap_or_else(|| panic!("{when}: features {found:?}"))] += 1;
+            }
+            if is_end {
+                break;
+            }
         }
+        assert!(seen[0] > 1 && seen[1] > 1, "{seen:?}");
+    }
+
+    /// Recovers it with the engine, whatever was torn.
+    fn recovered(&self, recording: &Recording, when: &str) -> Features {
+        let mut found = None;
+        let seed = recording.position() as u64;
+        for unflushed in [Unflushed::Dropped, Unflushed::Kept, Unflushed::Torn { seed }] {
+            let disk: Arc<dyn BlockDevice> = recording.disk(unflushed);
+            recover(&disk, &mut |_| {}).unwrap_or_else(|error| panic!("{when}: {error}"));
+            let mut findings = Vec::new();
+            let report = check(Arc::clone(&disk), &CheckOptions::default(), &mut |finding| {
+                findings.push(finding.to_string());
+            });
+            assert!(report.unwrap().is_clean(), "{when}, {unflushed:?}: {findings:?}");
+            assert_eq!(files::of(Arc::clone(&disk)), self.files, "{when}, {unflushed:?}");
+            found = Some(features(&disk));
+        }
+        found.unwrap()
+    }
+}
+
+fn is_flush(event: &Event) -> bool {
+    matches!(event, Event::Submitted { change, .. } if change.operation == Operation::Flush)
+}
+
+/// All features, and those that are only in the superblock.
+fn choices() -> [Wanted; 2] {
+    let all = Wanted { preset: Some(Preset::Default), features: Vec::new() };
+    let features = [Feature::Bigtime, Feature::Nrext64, Feature::Exchange].map(|it| (it, true));
+    [all, Wanted { preset: None, features: features.to_vec() }]
+}
+
+#[test]
+fn an_upgrade_that_is_cut_is_done_or_not_begun() {
+    if !kernel::available_or_report() {
+        return;
+    }
+    for wanted in choices() {
+        let recorded = Recorded::of(&wanted);
+        recorded.cut(rounds(40, 2), |recording, when| recorded.recovered(recording, when));
     }
 }
 
 #[test]
-fn an_upgrade_that_is_cut_is_done_or_not_begun_for_the_kernel() {
+fn the_kernel_mounts_what_an_upgrade_left_that_was_cut() {
     if !kernel::available_or_report() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    let old = [
-        "-m",
-        "finobt=1,inobtcount=0,rmapbt=0,reflink=0,bigtime=0",
-        "-i",
-        "nrext64=0,exchange=0",
-        "-n",
-        "parent=0",
-    ];
-    let device = volume(directory.path(), &old);
-    let before = files::of(Arc::clone(&device));
-    let recorder = Arc::new(Recorder::with_contents(device).unwrap());
-    let wanted = Wanted { preset: Some(Preset::Default), features: vec![] };
-    let upgrade = Upgrade::find(Arc::clone(&recorder) as Arc<dyn BlockDevice>, &wanted).unwrap();
-    upgrade.commit(None).unwrap();
-    let mut recording = recorder.recording().unwrap();
-    let total = recording.events().len();
     let image = directory.path().join("cut");
-    let step = (total / rounds(12, 200)).max(1);
-    let mut seen = [0; 2];
-    for event in 0.. {
-        let next = recording.step();
-        let is_end = next.is_none();
-        let is_flush = matches!(next, Some(Event::Submitted { change, .. }) if change.operation == Operation::Flush);
-        if !is_end && !is_flush && event % step != 0 {
-            continue;
-        }
-        let disk: Arc<dyn BlockDevice> = recording.disk(Unflushed::Torn { seed: event as u64 });
-        write(&disk, &image);
-        match LoopMount::new(&image, Access::ReadWrite, &[]) {
-            Ok(mount) => mount.unmount().unwrap(),
-            Err(error) => {
-                println!("event {event} of {total}: {error}");
-                match LoopMount::new(&image, Access::ReadWrite, &[]) {
-                    Ok(mount) => {
-                        println!("second ok");
-                        mount.unmount().unwrap()
-                    }
-                    Err(error) => println!("event {event} of {total} again: {error}"),
-                }
-            }
-        }
-        let clean = Xfsprogs::newest().unwrap().repair_check(&image);
-        println!("event {event} of {total}: {clean:?}");
-        let left: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(&image, true).unwrap());
-        let mut first = vec![0; 4096];
-        read_exact_at(left.as_ref(), Sector(0), &mut first).unwrap();
-        let is_new = Superblock::decode(&first).unwrap().features.rmapbt();
-        println!("event {event} of {total}: new {is_new}");
-        seen[usize::from(is_new)] += 1;
-        assert_eq!(files::of(left), before, "event {event}");
-        if is_end {
-            break;
-        }
+    for wanted in choices() {
+        let recorded = Recorded::of(&wanted);
+        recorded.cut(rounds(150, 4), |recording, when| {
+            let is_kept = recording.position() % 2 == 0;
+            let unflushed = if is_kept { Unflushed::Kept } else { Unflushed::Dropped };
+            write(&recording.disk(unflushed), &image);
+            let mount = LoopMount::new(&image, Access::ReadWrite, &[]);
+            let mount = mount.unwrap_or_else(|error| panic!("{when}: {error}"));
+            std::fs::write(mount.join("written"), "by the kernel").unwrap();
+            std::fs::remove_file(mount.join("written")).unwrap();
+            mount.unmount().unwrap();
+            let clean = Xfsprogs::newest().unwrap().repair_check(&image);
+            clean.unwrap_or_else(|error| panic!("{when}: {error}"));
+            let left: Arc<dyn BlockDevice> = Arc::new(FileDevice::open(&image, true).unwrap());
+            assert_eq!(files::of(Arc::clone(&left)), recorded.files, "{when}");
+            features(&left)
+        });
     }
-    assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
-    let _ = Feature::Rmapbt;
 }

@@ -63,10 +63,10 @@ fn switch(device: &Arc<dyn BlockDevice>, new: &NewVolume<'_>) -> Result<(), Erro
     let mut ends = renew(device, superblock, new.cycle)?;
     if new.in_place {
         new.images.iter().try_for_each(|image| write(device, new, image))?;
+        flush(device.as_ref())?;
     } else {
         ends = log_images(device, superblock, &ends, new.images)?;
     }
-    flush(device.as_ref())?;
     let mut sector = vec![0; geometry.sector_size()];
     superblock.encode(&mut sector);
     stamp(BufferKind::Superblock, &mut sector, superblock.lsn, &geometry);
