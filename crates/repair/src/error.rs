@@ -71,14 +71,16 @@ pub enum RepairError {
 
     /// There is no place for a journal.
     #[error(
-        "a new journal needs {bytes} bytes of free space side by side, and the longest that there are have \
-         {longest}; `undercroft grow` or fewer files make room"
+        "a new journal needs {bytes} bytes of free space side by side, and there are {longest}; `undercroft \
+         grow` by {grow} bytes makes room, or fewer files"
     )]
     NoJournal {
         /// Bytes of the shortest journal.
         bytes: u64,
         /// Bytes of the longest free extent.
         longest: u64,
+        /// Bytes to grow the volume by.
+        grow: u64,
     },
 
     /// What would be left is still not sound.
