@@ -114,7 +114,7 @@ impl Upgrade {
             room::check(&missing, &subject.scratch, &subject.geometry)?;
             sound(&subject.scratch)?;
         }
-        let (prepared, mut pieces) = pieces(&subject, &old, &free)?;
+        let (prepared, mut pieces) = pieces(&subject, &free)?;
         if cycle.is_some() {
             // The first superblock is the switch.
             pieces.retain(|piece| piece.sector().0 > 0);
@@ -211,19 +211,15 @@ impl Upgrade {
     }
 }
 
-/// What changes in blocks that are free on the volume as it is, and what else does.
-fn pieces(
-    subject: &Subject,
-    old: &Superblock,
-    free: &[Free],
-) -> Result<(Vec<Piece>, Vec<Piece>), RepairError> {
+/// What changes in blocks that are free on the volume as it is, and what else does. Blocks that are free in the end
+/// are of no account: those of the old journal are among them.
+fn pieces(subject: &Subject, before: &[Free]) -> Result<(Vec<Piece>, Vec<Piece>), RepairError> {
     let geometry = &subject.geometry;
-    let mut sectors = subject.scratch.differences(&commit::journal(geometry))?;
-    // Nobody reads the old journal any more; what is free now was changed on the way.
-    let before = commit::journal(&old.geometry());
-    sectors.retain(|sector| !before.contains(sector));
+    let sectors = subject.scratch.differences(&commit::journal(geometry))?;
+    let after = free(subject)?;
     let all = commit::pieces_of(geometry, sectors).into_iter();
-    Ok(all.partition(|piece| is_free(subject, free, piece)))
+    let in_use = all.filter(|piece| !is_free(subject, &after, piece));
+    Ok(in_use.partition(|piece| is_free(subject, before, piece)))
 }
 
 /// What is free here and there, of all groups.

@@ -102,10 +102,9 @@ fn set(superblock: &mut Superblock, feature: Feature, on: bool) {
         Feature::Sparse => {
             incompat.set(Incompat::SPINODES, on);
             let cluster = (8192_u32 << (superblock.inode_log - 8)) >> superblock.block_log;
+            let chunk = (64 << superblock.inode_log) >> superblock.block_log;
             superblock.sparse_alignment = if on { cluster } else { 0 };
-            if on {
-                superblock.inode_alignment = (64 << superblock.inode_log) >> superblock.block_log;
-            }
+            superblock.inode_alignment = if on { chunk } else { cluster };
         }
     }
 }

@@ -12,4 +12,5 @@ mod sound;
 mod unreadable;
 mod upgrade;
 mod upgrade_cuts;
+mod upgrade_random;
 mod wrecks;
