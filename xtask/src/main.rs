@@ -97,6 +97,8 @@ enum Soak {
     Mutations(soak::MutationsArguments),
     /// Damaged volumes repaired, as often as is asked, against xfs_repair on a copy
     Repair(soak::RepairArguments),
+    /// Random volumes with random features turned on and off, and upgrades that are cut
+    Upgrade(soak::UpgradeArguments),
     /// Volumes with one wrong field: our check and `xfs_repair -n` must agree
     Check(soak::CheckArguments),
     /// The same cut off by crashes: what answered tickets cover is there
@@ -175,6 +177,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Task::Soak(Soak::Torn(arguments)) => soak::torn(arguments),
         Task::Soak(Soak::Mutations(arguments)) => soak::mutations(arguments),
         Task::Soak(Soak::Repair(arguments)) => soak::repair(arguments),
+        Task::Soak(Soak::Upgrade(arguments)) => soak::upgrade(arguments),
         Task::Soak(Soak::Check(arguments)) => soak::check(arguments),
         Task::Soak(Soak::ServeCrash(arguments)) => soak::serve_crash(arguments),
         Task::Soak(Soak::Tags(arguments)) => tags::soak(arguments),

@@ -300,6 +300,27 @@ pub(crate) fn repair(arguments: &RepairArguments) -> Result<()> {
     shell::run(cargo.env("UNDERCROFT_SEED", arguments.seed.to_string()))
 }
 
+/// Turn features of volumes on and off.
+#[derive(Args)]
+pub(crate) struct UpgradeArguments {
+    /// Number of random volumes
+    #[arg(long, default_value_t = 300)]
+    rounds: u64,
+    /// Seed of the first; the others follow it
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+/// Random volumes of `mkfs.xfs` and the kernel get random features: the newest `xfs_repair -n` finds nothing, the
+/// kernel writes to them, and files are as they were. Cuts upgrades at more points than a check. Needs root.
+pub(crate) fn upgrade(arguments: &UpgradeArguments) -> Result<()> {
+    let mut cargo = workspace::cargo();
+    cargo.args(["test", "--release", "--package", "undercroft-repair", "--test", "suite", "--"]);
+    cargo.args(["upgrade", "--nocapture"]).env(undercroft_judges::rounds::SOAK_VARIABLE, "1");
+    cargo.env("UNDERCROFT_ROUNDS", arguments.rounds.to_string());
+    shell::run(cargo.env("UNDERCROFT_SEED", arguments.seed.to_string()))
+}
+
 /// Compare our check with that of xfsprogs.
 #[derive(Args)]
 pub(crate) struct CheckArguments {
