@@ -2,8 +2,10 @@
 
 use crate::image::{self, ImageArgs};
 use crate::report::{self, Outcome};
+use crate::value;
 use anyhow::Result;
 use clap::ValueHint;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
@@ -29,8 +31,8 @@ pub(super) struct Args {
     #[command(flatten)]
     pub(super) image: ImageArgs,
 
-    /// Turn on what `mkfs` with this preset turns on: default, or the version of a kernel, such as 6.12.
-    #[arg(long, value_name = "PRESET", value_parser = preset)]
+    /// Turn on what `mkfs` with this preset turns on; all other features stay as they are.
+    #[arg(long, value_name = "PRESET", value_parser = presets())]
     to: Option<Preset>,
 
     /// Turn single features on and off, such as +rmapbt,-reflink; they go before the preset. The features are
@@ -58,14 +60,16 @@ pub(super) struct Args {
 
 const EXAMPLES: &str = "\
 Examples:
-  undercroft upgrade --to 6.12 --dry-run disk.img     what would change
-  undercroft upgrade --to 6.12 disk.img               all that mkfs of the time of Linux 6.12 turned on
+  undercroft upgrade --to lts-6.12 --dry-run disk.img     what would change
+  undercroft upgrade --to lts-6.12 disk.img               all that mkfs of the time of Linux 6.12 turned on
   undercroft upgrade --features +rmapbt,+reflink disk.img
   undercroft upgrade --to default --undo disk.undo disk.img
   undercroft upgrade --undo-with disk.undo disk.img";
 
-fn preset(text: &str) -> Result<Preset, String> {
-    text.parse().map_err(|error: undercroft_xfs::mkfs::MkfsError| error.to_string())
+/// The presets, but the one that follows a tree.
+fn presets() -> impl TypedValueParser<Value = Preset> {
+    let names = value::PRESETS.into_iter().filter(|name| *name != "auto");
+    PossibleValuesParser::new(names).try_map(|name| value::preset(&name))
 }
 
 /// A feature with the sign in front of it.

@@ -51,4 +51,5 @@ mod targets;
 mod terminal;
 mod timeline;
 mod trees;
+mod upgrade;
 mod volume;

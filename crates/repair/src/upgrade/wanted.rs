@@ -75,7 +75,7 @@ pub(super) fn target(
     if old.root_inode == root_inode(&before) && new.root_inode != root_inode(&after) {
         against.push(format!(
             "xfs_repair would look for the root directory at inode {} and not at {}, where it is, as the space \
-             in front of it would be counted otherwise",
+             in front of it would be counted otherwise; `undercroft copy` puts the files on a new volume",
             root_inode(&after),
             new.root_inode
         ));

@@ -83,8 +83,11 @@ fn round(seed: u64) -> Option<bool> {
         Ok(upgrade) if upgrade.is_done() => return Some(false),
         Ok(upgrade) => upgrade.commit(None).unwrap_or_else(|error| panic!("{told}: {error}")),
         Err(
-            RepairError::Refused(_) | RepairError::NoRoom { .. } | RepairError::NoJournal { .. },
+            error @ (RepairError::Refused(_)
+            | RepairError::NoRoom { .. }
+            | RepairError::NoJournal { .. }),
         ) => {
+            println!("seed {seed}: {error}");
             assert!(features(&device) == before.1, "{told}");
             return Some(false);
         }
