@@ -43,7 +43,7 @@ pub(crate) fn volume(arguments: &[&str]) -> Arc<dyn BlockDevice> {
     volume_with(SIZE, arguments, SCRIPT)
 }
 
-fn volume_with(size: u64, arguments: &[&str], script: &str) -> Arc<dyn BlockDevice> {
+pub(crate) fn volume_with(size: u64, arguments: &[&str], script: &str) -> Arc<dyn BlockDevice> {
     let directory = tempfile::tempdir().unwrap();
     let image = directory.path().join("made");
     Xfsprogs::newest().unwrap().mkfs(&image, size, arguments).unwrap();

@@ -7,14 +7,14 @@ use undercroft_block::{BlockDevice, FileDevice, Operation};
 use undercroft_judges::mount::{Access, LoopMount};
 use undercroft_judges::random::Random;
 use undercroft_judges::{Xfsprogs, kernel, rounds};
-use undercroft_repair::{Upgrade, Wanted};
+use undercroft_repair::{RepairError, UndoFile, Upgrade, Wanted};
 use undercroft_xfs::check::{CheckOptions, check};
 use undercroft_xfs::format::Features;
 use undercroft_xfs::mkfs::{Feature, Preset};
 use undercroft_xfs::recovery::recover;
 
 use crate::files::{self, Files};
-use crate::upgrade::{OLD, features, volume, write};
+use crate::upgrade::{OLD, features, volume, volume_with, write};
 
 /// An upgrade that was recorded.
 struct Recorded {
@@ -123,5 +123,48 @@ fn the_kernel_mounts_what_an_upgrade_left_that_was_cut() {
             assert_eq!(files::of(Arc::clone(&left)), recorded.files, "{when}");
             features(&left)
         });
+    }
+}
+
+/// More than the journal takes: the undo file makes the old volume again, wherever it was cut.
+#[test]
+fn an_upgrade_that_does_not_fit_the_journal_is_taken_back() {
+    if !kernel::available_or_report() {
+        return;
+    }
+    let format = [OLD, &["-i", "size=2048", "-l", "size=2048b"]].concat();
+    let script = "mkdir d; cd d; for i in $(seq 4500); do : > $i; done";
+    let device = volume_with(320 << 20, &format, script);
+    let (old, files) = (features(&device), files::of(Arc::clone(&device)));
+    let wanted = Wanted { preset: None, features: vec![(Feature::Parent, true)] };
+    let directory = tempfile::tempdir().unwrap();
+    let undo = directory.path().join("undo");
+    let recorder = Arc::new(Recorder::with_contents(device).unwrap());
+    let device = Arc::clone(&recorder) as Arc<dyn BlockDevice>;
+    let upgrade = Upgrade::find(Arc::clone(&device), &wanted).unwrap();
+    assert!(!upgrade.fits_journal());
+    assert!(matches!(upgrade.commit(None), Err(RepairError::NeedsUndo { .. })));
+    upgrade.commit(Some(&undo)).unwrap();
+    assert!(features(&device).parent_pointers());
+    let image = directory.path().join("image");
+    write(&device, &image);
+    Xfsprogs::newest().unwrap().repair_check(&image).unwrap();
+    assert_eq!(files::of(device), files);
+    let undo = UndoFile::open(&undo).unwrap();
+    let mut recording = recorder.recording().unwrap();
+    let step = recording.events().len() / rounds(6, 100);
+    for event in 0.. {
+        let is_end = recording.step().is_none();
+        if event % step == 0 || is_end {
+            let disk: Arc<dyn BlockDevice> = recording.disk(Unflushed::Torn { seed: event as u64 });
+            undo.take_back(&disk).unwrap();
+            assert!(features(&disk) == old, "event {event}");
+            let report = check(Arc::clone(&disk), &CheckOptions::default(), &mut |_| {}).unwrap();
+            assert!(report.is_clean(), "event {event}");
+            assert_eq!(files::of(disk), files, "event {event}");
+        }
+        if is_end {
+            break;
+        }
     }
 }
