@@ -2,9 +2,10 @@
 //!
 //! All is made in memory on top of the device, as a repair is: parent pointers by the engine, then the trees of all
 //! groups from what inodes claim, in blocks that are free on the volume as it is. What goes to these blocks is
-//! written first, and nobody reads it. All else is one transaction of the journal, the headers of the groups and
-//! the superblock with them: a cut leaves the volume as it was, or as it is to be (docs/upgrade.md).
+//! written first, and nobody reads it. All else is one transaction of a new journal, and the superblock that names
+//! it is the switch: a cut leaves the volume as it was, or as it is to be (docs/upgrade.md).
 
+mod fitness;
 mod journal;
 mod parents;
 mod room;
@@ -16,8 +17,7 @@ use std::sync::Arc;
 
 use undercroft_block::BlockDevice;
 use undercroft_recover::pieces;
-use undercroft_xfs::check::{CheckOptions, Severity, check};
-use undercroft_xfs::format::{Agi, InodeFlags2, Superblock, bytes};
+use undercroft_xfs::format::{Agi, Superblock};
 use undercroft_xfs::mkfs::Feature;
 use undercroft_xfs::recovery::{
     BlockImage, NewVolume, install, journal_position, recover, renew_journal, switch_volume,
@@ -33,15 +33,11 @@ use crate::free::Free;
 use crate::group::{self, Kept};
 use crate::journal::next_cycle;
 use crate::owners::Owners;
-use crate::pass;
 use crate::scratch::Scratch;
 use crate::subject::Subject;
 use crate::superblock;
 use crate::{threads, undo};
 pub use wanted::Wanted;
-
-/// Where an inode has its second flags.
-const FLAGS2: usize = 120;
 
 /// Features that are only in the superblock, as inodes say by themselves which of them they have. A kernel may
 /// learn of them while it replays the journal.
@@ -53,7 +49,7 @@ pub struct Upgrade {
     pub changes: Vec<(Feature, bool)>,
     /// Parent pointers that are added.
     pub parents: usize,
-    /// Blocks of the trees that are made anew are free again; this many more are in use than before, or less.
+    /// How many more blocks are in use than before.
     pub more_blocks: i64,
     /// Whether the journal has to be replayed first.
     pub is_dirty: bool,
@@ -78,8 +74,10 @@ impl Upgrade {
     pub fn find(device: Arc<dyn BlockDevice>, wanted: &Wanted) -> Result<Self, RepairError> {
         let scratch = Scratch::new(device)?;
         let old = superblock::read(&scratch)?;
-        kind(&old)?;
-        sound(&scratch)?;
+        fitness::kind(&old)?;
+        if let Some((count, first)) = fitness::faults(&scratch)? {
+            return Err(RepairError::Damaged { count, first });
+        }
         let is_dirty = recover(&scratch.device(), &mut |_| {})?.is_some();
         let mut subject = Subject::new(scratch, old, Vec::new())?;
         subject.reload()?;
@@ -89,7 +87,7 @@ impl Upgrade {
         let free = free(&subject)?;
         let missing = room::missing(&subject.scratch, &subject.geometry)?;
         let chunks = Chunks::read(&subject, &Faults::default(), &mut Owners::default())?;
-        fitting(&subject, &chunks, &target)?;
+        fitness::inodes(&subject, &chunks, &target)?;
         let (mut parents, mut cycle) = (0, None);
         if !changes.is_empty() {
             if target.features.parent_pointers() && !old.features.parent_pointers() {
@@ -99,6 +97,7 @@ impl Upgrade {
             let is_more = changes.iter().any(|(feature, _)| !IN_SUPERBLOCK.contains(feature));
             if is_more || journal::is_short(&new) {
                 journal::place(&mut new, &common(&free, &self::free(&subject)?))?;
+                wanted::check_root(&old, &new)?;
                 let next = next_cycle(journal_position(&subject.device(), &old)?.cycle());
                 cycle = Some(next);
                 superblock::write(&subject.scratch, &new)?;
@@ -112,7 +111,10 @@ impl Upgrade {
             superblock::renew(&subject.scratch, &subject.superblock)?;
             subject.reload()?;
             room::check(&missing, &subject.scratch, &subject.geometry)?;
-            sound(&subject.scratch)?;
+            if let Some((count, first)) = fitness::faults(&subject.scratch)? {
+                let what = format!("the result would have {count} faults, the first: {first}");
+                return Err(RepairError::Refused(vec![what]));
+            }
         }
         let (prepared, mut pieces) = pieces(&subject, &free)?;
         if cycle.is_some() {
@@ -227,43 +229,6 @@ fn common(free: &[Free], others: &[Free]) -> Vec<Free> {
     free.iter().zip(others).map(|(free, other)| free.common(other)).collect()
 }
 
-/// Refuses volumes of other kinds.
-fn kind(superblock: &Superblock) -> Result<(), RepairError> {
-    let features = &superblock.features;
-    let what = if !features.crc {
-        "the volume is of version 4, which is not converted: make a new one, and put the files on it with \
-         `undercroft copy`"
-    } else if features.metadir() || superblock.rt_blocks > 0 {
-        "the volume has a realtime device or a metadata directory"
-    } else if superblock.log_start.is_null() || superblock.log_blocks == 0 {
-        "the journal is on another device"
-    } else if superblock.needs_repair() {
-        "the volume was left to xfs_repair by another tool"
-    } else if features.unknown_ro_compat != 0 {
-        "the volume has features that are not known"
-    } else {
-        return Ok(());
-    };
-    Err(RepairError::Refused(vec![what.into()]))
-}
-
-/// Refuses a volume with faults.
-fn sound(scratch: &Scratch) -> Result<(), RepairError> {
-    let mut first = None;
-    let report = check(scratch.device(), &CheckOptions::default(), &mut |finding| {
-        if finding.severity == Severity::Error && first.is_none() {
-            first = Some(finding.to_string());
-        }
-    })?;
-    match first {
-        None if report.complete => Ok(()),
-        first => Err(RepairError::Damaged {
-            count: report.errors,
-            first: first.unwrap_or_else(|| "not everything can be read".into()),
-        }),
-    }
-}
-
 /// The free space of all groups.
 fn free(subject: &Subject) -> Result<Vec<Free>, RepairError> {
     let of = |ag| Ok(Free::of_records(&pieces::free(&subject.disk, ag)?));
@@ -277,47 +242,6 @@ fn is_free(subject: &Subject, free: &[Free], piece: &Piece) -> bool {
     let (ag, offset) = (piece.sector().0 / group, piece.sector().0 % group);
     let block = offset / u64::from(geometry.sectors_per_block());
     free.get(ag as usize).is_some_and(|free| free.has(block as u32, 1))
-}
-
-/// Refuses what inodes are not fit for.
-fn fitting(subject: &Subject, chunks: &Chunks, target: &Superblock) -> Result<(), RepairError> {
-    let (old, new) = (&subject.geometry.features, &target.features);
-    if old.reflink() && !new.reflink() {
-        let wrong = pass::over(
-            subject,
-            chunks,
-            || 0_u64,
-            |count, found| {
-                let flags = InodeFlags2::from_bits_retain(bytes::be64(found.bytes, FLAGS2));
-                let wrong = InodeFlags2::REFLINK | InodeFlags2::COWEXTSIZE;
-                *count += u64::from(found.in_use && flags.intersects(wrong));
-                Ok(())
-            },
-        )?;
-        let wrong: u64 = wrong.into_iter().sum();
-        if wrong > 0 {
-            let what = format!("reflink cannot be turned off: {wrong} files share blocks, or did");
-            return Err(RepairError::Refused(vec![what]));
-        }
-    }
-    let records = || chunks.groups.iter().flat_map(BTreeMap::values);
-    if new.sparse_inodes() && !old.sparse_inodes() {
-        let unit = target.inode_alignment.max(1) << subject.geometry.inodes_per_block_log();
-        let wrong = records().filter(|record| !record.start.0.is_multiple_of(unit)).count();
-        if wrong > 0 {
-            return Err(RepairError::Refused(vec![format!(
-                "sparse: {wrong} chunks of inodes do not begin where they have to, and are not moved"
-            )]));
-        }
-    }
-    if old.sparse_inodes() && !new.sparse_inodes() {
-        let wrong = records().filter(|record| record.holemask != 0).count();
-        if wrong > 0 {
-            let what = format!("sparse cannot be turned off: {wrong} chunks of inodes are sparse");
-            return Err(RepairError::Refused(vec![what]));
-        }
-    }
-    Ok(())
 }
 
 /// Makes all groups anew.

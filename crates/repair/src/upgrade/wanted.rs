@@ -71,16 +71,25 @@ pub(super) fn target(
     if new.features.inobtcnt() && !new.features.finobt() {
         against.push("inobtcount needs finobt: turn both on or both off".into());
     }
-    let (before, after) = (old.geometry(), new.geometry());
-    if old.root_inode == root_inode(&before) && new.root_inode != root_inode(&after) {
-        against.push(format!(
-            "xfs_repair would look for the root directory at inode {} and not at {}, where it is, as the space \
-             in front of it would be counted otherwise; `undercroft copy` puts the files on a new volume",
-            root_inode(&after),
-            new.root_inode
-        ));
-    }
+    against.extend(root(old, &new));
     if against.is_empty() { Ok(new) } else { Err(RepairError::Refused(against)) }
+}
+
+/// Refuses a superblock that moves the root directory.
+pub(super) fn check_root(old: &Superblock, new: &Superblock) -> Result<(), RepairError> {
+    root(old, new).map_or(Ok(()), |what| Err(RepairError::Refused(vec![what])))
+}
+
+/// Why the root directory would be in the wrong place: it is counted from the first blocks of trees, and the journal
+/// where that is in the first group.
+fn root(old: &Superblock, new: &Superblock) -> Option<String> {
+    let [before, after] = [old, new].map(|superblock| root_inode(&superblock.geometry()));
+    (old.root_inode == before && new.root_inode != after).then(|| {
+        format!(
+            "xfs_repair would look for the root directory at inode {after} and not at {before}, where it is, as the \
+             space in front of it would be counted otherwise; `undercroft copy` puts the files on a new volume"
+        )
+    })
 }
 
 fn set(superblock: &mut Superblock, feature: Feature, on: bool) {

@@ -37,7 +37,10 @@ fn format(random: &mut Random) -> Vec<String> {
     let (finobt, reflink, rmapbt, bigtime) = (bit(), bit(), bit(), bit());
     let (sparse, nrext64, exchange, parent) = (bit(), bit(), bit(), bit());
     let inobtcount = finobt & bit();
+    let group = of(&[0, 1, 1, 1]);
     [
+        "-l".into(),
+        format!("agnum={group}"),
         "-b".into(),
         format!("size={block}"),
         "-s".into(),
@@ -121,5 +124,5 @@ fn random_volumes_get_random_features() {
         }
     }
     println!("{} upgraded, {} refused or as they are to be", seen[1], seen[0]);
-    assert!(seen[1] * 4 >= most, "{seen:?}");
+    assert!(seen[1] * 6 >= most, "{seen:?}");
 }
