@@ -20,6 +20,8 @@ const ELSEWHERE: [&str; 10] = [
     // It takes a repair back, which a sound volume does not get.
     "undercroft repair --undo-with disk.img.undo disk.img",
     "undercroft repair --undo /root/sdb1.undo /dev/sdb1",
+    // It takes an upgrade back, of which there is no file.
+    "undercroft upgrade --undo-with disk.undo disk.img",
     "undercroft lab iops --smoke --driver file-io_uring --driver file-threads --batch 32 --fio",
     "undercroft resync 'stripe:64k(mirror(/dev/sda,/dev/sdb),mirror(/dev/sdc,/dev/sdd))' /dev/sdd",
 ];
@@ -37,6 +39,7 @@ const VOLUMES: [(&str, &[&str]); 24] = [
     ("deleted", &["disk.img"]),
     ("salvage", &["disk.img"]),
     ("repair", &["disk.img"]),
+    ("upgrade", &["disk.img"]),
     ("timeline", &["disk.img"]),
     ("get", &["root.img"]),
     ("copy", &["old.img", "new.img"]),
