@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use crate::run::succeeds;
 
 /// Examples for what a test cannot give them: fio, which need not be there, and whole disks.
-const ELSEWHERE: [&str; 10] = [
+const ELSEWHERE: [&str; 11] = [
     // They want files that were removed; the tests of `deleted` have some.
     "undercroft undelete disk.img /home/ann rescued",
     "undercroft undelete disk.img --all --since @1764410000 rescued",
