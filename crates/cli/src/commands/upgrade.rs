@@ -2,7 +2,7 @@
 
 use crate::image::{self, ImageArgs};
 use crate::report::{self, Outcome};
-use crate::value;
+use crate::{text, value};
 use anyhow::Result;
 use clap::ValueHint;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -162,14 +162,13 @@ fn tell(args: &Args, upgrade: &Upgrade, changed: bool, out: &mut dyn Write) -> R
     }
     if let Some(bytes) = upgrade.journal() {
         let moves = if changed { "moved" } else { "moves" };
-        writeln!(out, "the journal {moves} into free space, and has {bytes} bytes there")?;
+        writeln!(out, "the journal {moves} into free space, and has {} there", text::bytes(bytes))?;
     }
-    let (more, less) = (upgrade.more_blocks.max(0), (-upgrade.more_blocks).max(0));
-    writeln!(out, "blocks in use: {more} more, {less} less")?;
-    writeln!(
-        out,
-        "{free_space_bytes} bytes into free space, {journal_bytes} through the journal, none of them data of files"
-    )?;
+    let comparison = if upgrade.more_blocks < 0 { "fewer" } else { "more" };
+    writeln!(out, "{} blocks {comparison} in use", upgrade.more_blocks.unsigned_abs())?;
+    let sizes = [free_space_bytes, journal_bytes].map(text::bytes);
+    let [free_space, journal] = &sizes;
+    writeln!(out, "{free_space} into free space, {journal} through the journal, no data of files")?;
     if !changed && !upgrade.fits_journal() {
         writeln!(out, "that is more than the journal takes: an undo file is needed (--undo FILE)")?;
     }
