@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use crate::{shell, workspace};
 
 /// Crates with a stable public surface.
-const CRATES: [&str; 12] = [
+const CRATES: [&str; 13] = [
     "undercroft-block",
     "undercroft-container",
     "undercroft-fs",
@@ -21,6 +21,7 @@ const CRATES: [&str; 12] = [
     "undercroft-recover",
     "undercroft-repair",
     "undercroft-source",
+    "undercroft-store",
     "undercroft-tags",
     "undercroft-xfs",
     "undercroft-xfs-format",

@@ -66,6 +66,7 @@ pub(crate) const FOR_TESTS: &[Program] = &[
     program("grub-fstest", "grub-common"),
     program("tidy", "tidy"),
     program("chromium", "chromium"),
+    program("/usr/share/doc/python3-venv/copyright", "python3-venv"),
     program("pdftotext", "poppler-utils"),
     program("rsvg-convert", "librsvg2-bin"),
     program("/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf", "fonts-dejavu-core"),
@@ -118,6 +119,9 @@ const fn from_crates_io(name: &'static str, version: &'static str) -> Crate {
 /// The suites for mounts that no distribution packages.
 pub(crate) const CRATES_FOR_TESTS: &[Crate] =
     &[from_crates_io("pjdfstest", "0.2.2"), from_crates_io("fsx", "0.3.2")];
+
+/// Object stores, from PyPI, which no distribution packages in a version that is new enough.
+pub(crate) const FROM_PYPI_FOR_TESTS: &[&str] = &["moto[server]==5.2.1"];
 
 /// What makes a book, without its server.
 pub(crate) const CRATES_FOR_BOOK: &[Crate] =
@@ -238,6 +242,29 @@ pub(crate) fn install_crates(crates: &[Crate]) -> Result<()> {
         })?;
     }
     Ok(())
+}
+
+/// Installs packages of Python, which are named with their versions, into an environment in the cache directory,
+/// unless they are there.
+pub(crate) fn install_from_pypi(wanted: &[&str]) -> Result<()> {
+    let directory = cache::python();
+    let pip = directory.join("bin/pip");
+    let have = shell::output(Command::new(&pip).args(["freeze"])).unwrap_or_default();
+    // What is said in brackets is no part of what is there.
+    let is_there = |package: &&str| {
+        let (name, rest) = package.split_once('[').unwrap_or((package, ""));
+        let line = format!("{name}{}", rest.split_once(']').map_or(rest, |(_, version)| version));
+        have.lines().any(|known| known == line)
+    };
+    if wanted.iter().all(is_there) {
+        return Ok(());
+    }
+    let list = wanted.join(" ");
+    println!("installing {list} from PyPI");
+    shell::run(Command::new("python3").args(["-m", "venv"]).arg(&directory))?;
+    shell::run(Command::new(pip).args(["install", "--quiet"]).args(wanted)).with_context(|| {
+        format!("packages of Python are missing: with a connection, `pip install {list}`")
+    })
 }
 
 /// Installs Debian packages.

@@ -61,6 +61,8 @@ fn main() -> ExitCode {
     undercroft_container::register(|what| report::note(what));
     #[cfg(feature = "network")]
     undercroft_nbd::client::register();
+    #[cfg(feature = "objects")]
+    undercroft_store::register();
     let mut options = std::env::args_os().take_while(|argument| argument != "--");
     let json = options.any(|argument| argument == "--json");
     let is_command = |word: &OsStr| Cli::command().find_subcommand(word).is_some();

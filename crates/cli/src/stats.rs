@@ -6,6 +6,8 @@ use std::io::{self, Write};
 use std::time::Duration;
 use undercroft_block::stack::DeviceReport;
 use undercroft_block::{Latencies, QueueLatencies, QueueReport};
+#[cfg(feature = "objects")]
+use undercroft_store::Traffic;
 
 /// The heading of options that all commands with an image have, below those of the command.
 pub(crate) const IMAGE_HEADING: &str = "Image";
@@ -13,7 +15,8 @@ pub(crate) const IMAGE_HEADING: &str = "Image";
 /// The option.
 #[derive(clap::Args, Default)]
 pub(crate) struct StatsArgs {
-    /// Print what passed through each device at the end: bios in, requests out, bytes, latencies.
+    /// Print what passed through each device at the end: bios in, requests out, bytes, latencies; of
+    /// object stores the requests (GETs, PUTs) and the bytes that came and went.
     /// For each hardware queue, the bios whose request was started on the CPU that submitted it
     /// (Q-local) or on another (Q-remote), and the requests answered on the CPU where they ended
     /// (C-local) or handed to another for it (C-remote). As tables on standard error; with --json
@@ -26,6 +29,20 @@ impl StatsArgs {
     /// Whether statistics are wanted.
     pub(crate) fn are_wanted(&self) -> bool {
         self.stats
+    }
+
+    /// Prints what went to and from object stores, if wanted and if there are any.
+    #[cfg(feature = "objects")]
+    pub(crate) fn print_traffic(&self, json: bool, out: &mut dyn Write) -> io::Result<()> {
+        let traffic = undercroft_store::traffic();
+        match (self.stats && !traffic.is_empty(), json) {
+            (false, _) => Ok(()),
+            (true, true) => {
+                let stores = traffic.iter().map(Store::new).collect();
+                crate::report::json_line(out, &Stores { stores })
+            }
+            (true, false) => stores(&traffic, &mut io::stderr().lock()),
+        }
     }
 
     /// Prints `devices`, if wanted.
@@ -49,6 +66,68 @@ impl StatsArgs {
 #[derive(Serialize)]
 struct Line<'r> {
     statistics: Vec<Device<'r>>,
+}
+
+#[cfg(feature = "objects")]
+#[derive(Serialize)]
+struct Stores<'r> {
+    stores: Vec<Store<'r>>,
+}
+
+/// What went to and from a store, as JSON.
+#[cfg(feature = "objects")]
+#[derive(Serialize)]
+struct Store<'r> {
+    store: &'r str,
+    gets: u64,
+    puts: u64,
+    other_requests: u64,
+    failed_requests: u64,
+    bytes_received: u64,
+    bytes_sent: u64,
+    bytes_cached: u64,
+}
+
+#[cfg(feature = "objects")]
+impl<'r> Store<'r> {
+    fn new(traffic: &'r Traffic) -> Self {
+        Self {
+            store: &traffic.store,
+            gets: traffic.gets,
+            puts: traffic.puts,
+            other_requests: traffic.others,
+            failed_requests: traffic.failed,
+            bytes_received: traffic.bytes_received,
+            bytes_sent: traffic.bytes_sent,
+            bytes_cached: traffic.bytes_cached,
+        }
+    }
+}
+
+#[cfg(feature = "objects")]
+fn stores(traffic: &[Traffic], out: &mut dyn Write) -> io::Result<()> {
+    let width = traffic.iter().map(|one| one.store.chars().count()).max().unwrap_or(0);
+    let width = width.max("store".len());
+    writeln!(
+        out,
+        "{:width$} {:>9} {:>9} {:>9} {:>9} {:>10} {:>10} {:>10}",
+        "store", "GETs", "PUTs", "others", "failed", "received", "sent", "from cache"
+    )?;
+    for one in traffic {
+        writeln!(
+            out,
+            "{:width$} {:>9} {:>9} {:>9} {:>9} {:>10} {:>10} {:>10}",
+            one.store,
+            one.gets,
+            one.puts,
+            one.others,
+            one.failed,
+            text::bytes(one.bytes_received),
+            text::bytes(one.bytes_sent),
+            text::bytes(one.bytes_cached),
+        )?;
+    }
+    Ok(())
 }
 
 /// A device as JSON. Of a stacked one, the sums over the leaves below it.

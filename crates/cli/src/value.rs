@@ -5,7 +5,7 @@ use std::error::Error;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use undercroft_block::stack::{Description, LeafDescription};
+use undercroft_block::stack::{Description, LeafDescription, NetworkKind, NetworkLeaf};
 use undercroft_source::{ModeChange, Timestamp};
 use undercroft_xfs::format;
 use undercroft_xfs::maintain;
@@ -37,18 +37,31 @@ pub(crate) fn device(text: &OsStr) -> Result<Description, ImageError> {
     let image = Description::from_argument(text)?;
     for leaf in image.leaves() {
         if let LeafDescription::Network(leaf) = leaf {
-            #[cfg(feature = "network")]
-            undercroft_nbd::client::check(leaf)?;
-            #[cfg(not(feature = "network"))]
-            return Err(format!(
-                "{}: this program was built without network disks; build it with the feature \
-                 `network`",
-                leaf.uri
-            )
-            .into());
+            check_network(leaf)?;
         }
     }
     Ok(image)
+}
+
+/// Checks a URI without looking for what it names.
+fn check_network(leaf: &NetworkLeaf) -> Result<(), ImageError> {
+    let lacks = |what: &str, feature: &str| {
+        let uri = &leaf.uri;
+        let text = format!(
+            "{uri}: this program was built without {what}; build it with the feature `{feature}`"
+        );
+        Err(text.into())
+    };
+    match leaf.kind() {
+        #[cfg(feature = "network")]
+        NetworkKind::Export => Ok(undercroft_nbd::client::check(leaf)?),
+        #[cfg(feature = "objects")]
+        NetworkKind::Object => Ok(undercroft_store::check(&leaf.uri)?),
+        #[allow(unreachable_patterns, reason = "with all features no kind is left")]
+        NetworkKind::Export => lacks("network disks", "network"),
+        #[allow(unreachable_patterns, reason = "with all features no kind is left")]
+        NetworkKind::Object => lacks("object stores", "objects"),
+    }
 }
 
 /// A label of a volume.

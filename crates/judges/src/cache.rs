@@ -22,6 +22,12 @@ pub fn programs() -> PathBuf {
     directory().join("programs")
 }
 
+/// The directory of an environment of Python with packages of PyPI: its `bin` holds their programs.
+#[must_use]
+pub fn python() -> PathBuf {
+    directory().join("python")
+}
+
 /// The path of a program from crates.io, which `cargo xtask test` installs.
 ///
 /// # Errors

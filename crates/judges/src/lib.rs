@@ -6,6 +6,7 @@
 //! - [`served`]: a mount of ours through FUSE; [`suite`]: suites for mounts; [`load`]: a load whose
 //!   every acknowledged sync is known, to be cut off by crashes;
 //! - [`nbd`]: NBD servers of others, and a wire that can be cut;
+//! - [`objects`]: an object store of others, and a way to it that is slow, and lies;
 //! - [`loop_device`]: a block device over a file; [`first_read`]: a file that changes when it is read;
 //! - [`tree`]: whether two directory trees are the same, field by field;
 //! - [`odd`] and [`random`]: trees to pack; [`populate`]: volumes that a kernel filled and aged;
@@ -35,6 +36,7 @@ pub mod load;
 pub mod loop_device;
 pub mod mount;
 pub mod nbd;
+pub mod objects;
 pub mod populate;
 
 pub mod composefs;

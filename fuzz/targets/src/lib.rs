@@ -16,6 +16,7 @@ mod archive;
 mod container;
 mod description;
 mod input;
+mod manifest;
 mod policy;
 mod population;
 mod rules;
@@ -63,7 +64,7 @@ pub struct Target {
 }
 
 /// All targets; the one with the most state comes last.
-pub const TARGETS: [Target; 28] = [
+pub const TARGETS: [Target; 29] = [
     Target { name: "superblock", run: superblock::run },
     Target { name: "group_header", run: groups::run },
     Target { name: "tree_block", run: trees::run },
@@ -88,6 +89,7 @@ pub const TARGETS: [Target; 28] = [
     Target { name: "volume_managers", run: managers::run },
     Target { name: "nbd_requests", run: nbd::requests },
     Target { name: "nbd_answers", run: nbd::answers },
+    Target { name: "manifest", run: manifest::run },
     Target { name: "removed_files", run: removed::run },
     Target { name: "salvage", run: salvage::run },
     Target { name: "repair", run: repair::run },

@@ -98,7 +98,7 @@ impl Architecture {
                 self.triple(),
             ]))?;
         }
-        if self == Self::Aarch64 { install_zig() } else { Ok(()) }
+        if self == Self::Aarch64 { system::install_from_pypi(&FROM_PYPI) } else { Ok(()) }
     }
 
     /// The cargo that builds for it: a compiler and linker of C for another processor comes with
@@ -111,7 +111,7 @@ impl Architecture {
                 cargo
             }
             Self::Aarch64 => {
-                let programs = python().join("bin");
+                let programs = cache::python().join("bin");
                 let mut cargo = workspace::builder(programs.join("cargo-zigbuild"));
                 let rest = std::env::var_os("PATH").unwrap_or_default();
                 let all = std::iter::once(programs).chain(std::env::split_paths(&rest));
@@ -122,21 +122,4 @@ impl Architecture {
         command.args(["--target", self.triple()]);
         Ok(command)
     }
-}
-
-/// Where packages of Python are.
-fn python() -> PathBuf {
-    cache::directory().join("python")
-}
-
-fn install_zig() -> Result<()> {
-    let directory = python();
-    let pip = directory.join("bin/pip");
-    let have = shell::output(Command::new(&pip).args(["freeze"])).unwrap_or_default();
-    if FROM_PYPI.iter().all(|package| have.lines().any(|line| line == *package)) {
-        return Ok(());
-    }
-    println!("installing {} from PyPI", FROM_PYPI.join(" "));
-    shell::run(Command::new("python3").args(["-m", "venv"]).arg(&directory))?;
-    shell::run(Command::new(pip).args(["install", "--quiet"]).args(FROM_PYPI))
 }

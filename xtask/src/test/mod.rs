@@ -155,6 +155,7 @@ fn worked() -> Duration {
 fn set_up() -> Result<()> {
     system::install(system::FOR_TESTS)?;
     system::install_crates(system::CRATES_FOR_TESTS)?;
+    system::install_from_pypi(system::FROM_PYPI_FOR_TESTS)?;
     for component in ["rustfmt", "clippy"] {
         let program = if component == "clippy" { "cargo-clippy" } else { "cargo-fmt" };
         if shell::find(program).is_none() {

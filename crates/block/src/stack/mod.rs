@@ -25,8 +25,8 @@ pub(crate) mod window;
 pub use delay::{Delay, Slowness};
 pub use description::{
     Allotment, Description, DescriptionError, DiskFormat, FileLeaf, LeafDescription, LeafOptions,
-    MAX_DEPTH, MirrorLeg, NetworkLeaf, NoRoom, OpenContainer, OpenLeaf, OpenNetwork, StackObserver,
-    register_containers, register_network,
+    MAX_DEPTH, MirrorLeg, NetworkKind, NetworkLeaf, NoRoom, OpenContainer, OpenLeaf, OpenNetwork,
+    StackObserver, register_containers, register_network,
 };
 pub use error::StackError;
 pub use gaps::Gaps;

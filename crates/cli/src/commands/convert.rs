@@ -74,10 +74,10 @@ enum NewFormat {
 
 /// What was copied, in bytes.
 #[derive(Default, Serialize)]
-struct Report {
-    bytes: u64,
+pub(super) struct Report {
+    pub(super) bytes: u64,
     /// What is not zeroes.
-    data_bytes: u64,
+    pub(super) data_bytes: u64,
     /// Free space that was left out.
     skipped_bytes: u64,
 }
@@ -87,33 +87,20 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     output_file::check(target, args.force)?;
     let free = if args.skip_free { free_space(args)? } else { Vec::new() };
     let disk = ImageArgs::disk_of(args.image.clone()).with_format(args.format.clone()).device()?;
-    let directory = match target.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
-    let cannot = || format!("cannot write {}", target.display());
-    let new = tempfile::Builder::new()
-        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
-        .tempfile_in(directory)
-        .with_context(cannot)?;
     let is_qcow2 = match args.to {
         Some(format) => format == NewFormat::Qcow2,
         None => target.extension().is_some_and(|end| end == "qcow2"),
     };
-    let bar = Progress::new();
-    let all = disk.capacity().to_bytes().unwrap_or(u64::MAX);
-    let mut progress = |done| bar.show_bytes(done, all);
-    let report = if is_qcow2 {
+    let report = write(target, args.force, |new, directory| {
+        if !is_qcow2 {
+            return copy(&*disk, &free, new);
+        }
+        let cannot = || format!("cannot write {}", target.display());
         let raw = tempfile::tempfile_in(directory).with_context(cannot)?;
-        let report = copy(&*disk, &free, &raw, &mut progress)?;
-        to_qcow2(&raw, new.as_file(), &mut |_| ()).with_context(cannot)?;
-        report
-    } else {
-        copy(&*disk, &free, new.as_file(), &mut progress)?
-    };
-    drop(bar);
-    let kept = if args.force { new.persist(target) } else { new.persist_noclobber(target) };
-    kept.map_err(|error| error.error).with_context(cannot)?;
+        let report = copy(&*disk, &free, &raw)?;
+        to_qcow2(&raw, new, &mut |_| ()).with_context(cannot)?;
+        Ok(report)
+    })?;
     if args.json {
         report::json_line(out, &report)?;
     } else {
@@ -124,13 +111,35 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Copies what is not zeroes, and not in ranges that are free.
-fn copy(
-    disk: &dyn BlockDevice,
-    free: &[Range<u64>],
-    to: &File,
-    progress: &mut dyn FnMut(u64),
+/// Copies a disk into a new file, with holes.
+pub(super) fn to_raw(disk: &dyn BlockDevice, target: &Path, force: bool) -> Result<Report> {
+    write(target, force, |new, _| copy(disk, &[], new))
+}
+
+/// Makes a file that has its name when all is in it. `fill` gets the file and its directory.
+fn write(
+    target: &Path,
+    force: bool,
+    fill: impl FnOnce(&File, &Path) -> Result<Report>,
 ) -> Result<Report> {
+    let directory = match target.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    let cannot = || format!("cannot write {}", target.display());
+    let new = tempfile::Builder::new()
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666))
+        .tempfile_in(directory)
+        .with_context(cannot)?;
+    let report = fill(new.as_file(), directory)?;
+    let kept = if force { new.persist(target) } else { new.persist_noclobber(target) };
+    kept.map_err(|error| error.error).with_context(cannot)?;
+    Ok(report)
+}
+
+/// Copies what is not zeroes, and not in ranges that are free.
+fn copy(disk: &dyn BlockDevice, free: &[Range<u64>], to: &File) -> Result<Report> {
+    let bar = Progress::new();
     let bytes = disk.capacity().to_bytes().context("the disk has no end")?;
     if bytes == 0 {
         bail!("{} has no bytes of its own; name one of the disks", disk.name());
@@ -148,7 +157,7 @@ fn copy(
             let pieces = if pieces == 0 { length } else { pieces };
             report.skipped_bytes += pieces;
             start += pieces;
-            progress(start);
+            bar.show_bytes(start, bytes);
             continue;
         }
         let mut piece = read_buffer(disk, Sector(start / SECTOR_SIZE), length as usize)?;
@@ -164,7 +173,7 @@ fn copy(
             }
         }
         start += length;
-        progress(start);
+        bar.show_bytes(start, bytes);
     }
     Ok(report)
 }

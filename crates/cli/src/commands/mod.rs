@@ -32,6 +32,8 @@ mod set;
 mod shell;
 mod shrink;
 mod status;
+#[cfg(feature = "objects")]
+mod store;
 mod timeline;
 mod trim;
 mod undelete;
@@ -47,6 +49,8 @@ use crate::standard_output::StandardOutput;
 use anyhow::{Result, anyhow};
 use clap::{CommandFactory, Parser, Subcommand};
 use std::io::{self, BufWriter, Write};
+#[cfg(feature = "objects")]
+use store::{fetch, prune, publish, verify};
 use verbs::OnImage;
 
 /// XFS volumes in image files and on disks: build, read, change, mount, check. No root needed.
@@ -70,6 +74,7 @@ Examples:
   undercroft shell root.img < script                   many changes at once
   undercroft mount root.img --exec ls -l etc           for every program, as a mounted volume
   undercroft serve disk.img --exec sh -c 'nbdinfo $NBD_URI'   as a network disk
+  undercroft publish root.img s3://bucket/images@v1   to an object store, for many hosts
   undercroft build rootfs/ 'stripe:64k(a.img,b.img)'   a volume across files
   undercroft lab tags --case depth                     repeat an experiment
 
@@ -83,6 +88,7 @@ Exit status: 0 done; 1 it failed, or `check` found faults; 2 wrong usage, a valu
 fn examples() -> String {
     let is_there = |line: &&str| {
         (cfg!(feature = "network") || !line.starts_with("  undercroft serve "))
+            && (cfg!(feature = "objects") || !line.starts_with("  undercroft publish "))
             && (cfg!(feature = "lab") || !line.starts_with("  undercroft lab "))
     };
     EXAMPLES.split_inclusive('\n').filter(is_there).collect()
@@ -105,6 +111,14 @@ enum Command {
     Status(Deferred<status::Args>),
     #[cfg(feature = "network")]
     Serve(Deferred<serve::Args>),
+    #[cfg(feature = "objects")]
+    Publish(Deferred<publish::Args>),
+    #[cfg(feature = "objects")]
+    Fetch(Deferred<fetch::Args>),
+    #[cfg(feature = "objects")]
+    Verify(Deferred<verify::Args>),
+    #[cfg(feature = "objects")]
+    Prune(Deferred<prune::Args>),
     Extract(Deferred<extract::Args>),
     Describe(Deferred<describe::Args>),
     Diff(Deferred<diff::Args>),
@@ -171,6 +185,8 @@ impl Command {
             Self::Lab(_) => None,
             #[cfg(feature = "network")]
             Self::Serve(_) => None,
+            #[cfg(feature = "objects")]
+            Self::Publish(_) | Self::Fetch(_) | Self::Verify(_) | Self::Prune(_) => None,
         }
     }
 }
@@ -229,6 +245,14 @@ fn dispatch(command: &Command, out: &mut dyn Write) -> Result<Outcome> {
         Command::Status(args) => status::run(args, out),
         #[cfg(feature = "network")]
         Command::Serve(args) => serve::run(args, out),
+        #[cfg(feature = "objects")]
+        Command::Publish(args) => publish::run(args, out),
+        #[cfg(feature = "objects")]
+        Command::Fetch(args) => fetch::run(args, out),
+        #[cfg(feature = "objects")]
+        Command::Verify(args) => verify::run(args, out),
+        #[cfg(feature = "objects")]
+        Command::Prune(args) => prune::run(args, out),
         Command::Extract(args) => extract::run(args, out),
         Command::Describe(args) => describe::run(args, out),
         Command::Diff(args) => diff::run(args, out),

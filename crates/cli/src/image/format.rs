@@ -1,5 +1,7 @@
 //! What is made of files that hold a disk in a format of their own.
 
+#[cfg(feature = "objects")]
+use super::cache::CacheArgs;
 use super::keys::KeyRing;
 use crate::stats::IMAGE_HEADING;
 use anyhow::Result;
@@ -34,6 +36,10 @@ pub(crate) struct FormatArgs {
     /// terminal.
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, help_heading = IMAGE_HEADING)]
     key_file: Vec<PathBuf>,
+
+    #[cfg(feature = "objects")]
+    #[command(flatten)]
+    cache: CacheArgs,
 }
 
 /// Formats that can be said.
@@ -43,6 +49,18 @@ enum Format {
 }
 
 impl FormatArgs {
+    /// Has disks in object stores that are opened from now on use the cache that is named.
+    pub(crate) fn use_cache(&self) {
+        #[cfg(feature = "objects")]
+        self.cache.apply();
+    }
+
+    /// The same with another cache.
+    #[cfg(feature = "objects")]
+    pub(crate) fn with_cache(self, cache: CacheArgs) -> Self {
+        Self { cache, ..self }
+    }
+
     /// The passphrases.
     pub(crate) fn key_ring(&self) -> Result<KeyRing> {
         KeyRing::of(&self.key_file)

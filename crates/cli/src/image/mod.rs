@@ -1,5 +1,7 @@
 //! The choice of a volume: an image file or block device, whole or a part of it.
 
+#[cfg(feature = "objects")]
+mod cache;
 pub(crate) mod contents;
 mod format;
 mod image_name;
@@ -22,7 +24,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use undercroft_block::stack::{
-    Description, DeviceReport, DiskFormat, LeafDescription, MirrorEvent, StackError,
+    Description, DeviceReport, DiskFormat, LeafDescription, MirrorEvent, NetworkKind, StackError,
 };
 use undercroft_block::{BlockDevice, Engine, Unchanging, mounted_at};
 use undercroft_fs::{FileSystem, OpenOptions};
@@ -36,6 +38,8 @@ use undercroft_xfs::volume::LiveOptions;
 use undercroft_xfs::{Error as VolumeError, Volume};
 use uuid::Uuid;
 
+#[cfg(feature = "objects")]
+pub(crate) use cache::CacheArgs;
 pub(crate) use format::FormatArgs;
 pub(crate) use image_name::ImageName;
 use keys::KeyRing;
@@ -54,9 +58,9 @@ pub(crate) fn hidden(option: Arg) -> Arg {
 /// A volume. Commands that read never write to it.
 #[derive(clap::Args)]
 pub(crate) struct ImageArgs {
-    /// Image file or block device, a network disk such as nbd://host/export, or a device stacked on
-    /// several, such as 'stripe:64k(a.img,b.img)' or @stack.toml; salvage: before it is what can be read
-    /// of a damaged one.
+    /// Image file or block device, a network disk such as nbd://host/export or s3://bucket/disk.img, or
+    /// a device stacked on several, such as 'stripe:64k(a.img,b.img)' or @stack.toml; salvage: before it is
+    /// what can be read of a damaged one.
     #[arg(value_parser = ImageName::parser(), value_hint = ValueHint::AnyPath)]
     image: ImageName,
 
@@ -153,6 +157,12 @@ impl ImageArgs {
     /// The same, with what is made of files that hold a disk in a format of their own.
     pub(crate) fn with_format(self, format: FormatArgs) -> Self {
         Self { format, ..self }
+    }
+
+    /// The same, with pieces of object stores kept there.
+    #[cfg(feature = "objects")]
+    pub(crate) fn with_cache(self, cache: CacheArgs) -> Self {
+        Self { format: self.format.with_cache(cache), ..self }
     }
 
     /// The device that the volume fills, for reading, with a note when the kernel has it.
@@ -302,11 +312,11 @@ impl ImageArgs {
         ))
     }
 
-    /// The URI of an image that is one network disk.
+    /// The URI of an image that is one export of a server.
     #[cfg(feature = "network")]
     pub(crate) fn uri(&self) -> Option<&str> {
         match &self.image.device {
-            Description::Network(leaf) => Some(&leaf.uri),
+            Description::Network(leaf) if leaf.kind() == NetworkKind::Export => Some(&leaf.uri),
             _ => None,
         }
     }
@@ -394,6 +404,7 @@ impl ImageArgs {
         let image = self.image.device.clone().with_engine(self.engine);
         let image = image.with_format(self.format.disk_format());
         let image = image.with_snapshot(self.format.snapshot());
+        self.format.use_cache();
         let disk = image.open_with_limit(read_only, time_limit, Some(Arc::new(note)));
         let disk = disk.map_err(|error| match self.mounted().filter(|_| !read_only) {
             Some(mounted) => anyhow!(error).context(mounted),
@@ -452,6 +463,8 @@ impl ImageArgs {
         for device in &*self.opened.borrow() {
             self.stats.print(&DeviceReport::of_stack(&**device), json, out)?;
         }
+        #[cfg(feature = "objects")]
+        self.stats.print_traffic(json, out)?;
         Ok(())
     }
 

@@ -31,6 +31,7 @@ mod matrix;
 mod memory;
 mod network;
 mod no_proc;
+mod objects;
 mod owners;
 mod pages;
 mod partitions;

@@ -30,7 +30,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use undercroft_block::BlockDevice;
-use undercroft_block::stack::{LeafOptions, NetworkLeaf, register_network};
+use undercroft_block::stack::{LeafOptions, NetworkKind, NetworkLeaf, register_network};
 
 pub use device::{NbdDevice, NbdDriver, NbdQueue, list, open};
 pub use error::ClientError;
@@ -41,7 +41,7 @@ use crate::protocol::Uri;
 
 /// Makes URIs usable wherever a stack of devices is described, for the whole process.
 pub fn register() {
-    register_network(open_leaf);
+    register_network(NetworkKind::Export, open_leaf);
 }
 
 /// Checks the URI of `leaf` without looking for its server.

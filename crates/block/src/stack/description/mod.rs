@@ -21,7 +21,8 @@
 //! directory: `./mirror(old).img`.
 //!
 //! A URI (`nbd://host/export`, `nbds://…`, `nbd+unix:///export?socket=PATH`) names a disk behind a
-//! network wherever a path may stand; `file(nbd://x)` is a file all the same.
+//! network wherever a path may stand, and so does one of an object (`s3://bucket/disk.img`, `https://…`);
+//! `file(nbd://x)` is a file all the same.
 //!
 //! In a TOML file, named on the command line as `@stack.toml`, every device is a path, a URI or a table
 //! with one of the keys `file`, `linear`, `stripe`, `mirror`, `delay`, `lvm`,
@@ -59,7 +60,7 @@ pub use disk_format::DiskFormat;
 pub use error::DescriptionError;
 pub use leaf_options::LeafOptions;
 pub use mirror_leg::MirrorLeg;
-pub use network::{NetworkLeaf, OpenNetwork, register_network};
+pub use network::{NetworkKind, NetworkLeaf, OpenNetwork, register_network};
 pub use options::FileLeaf;
 pub use size::{Allotment, NoRoom};
 pub use tree::{Description, LeafDescription, MAX_DEPTH};

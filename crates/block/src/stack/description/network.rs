@@ -15,12 +15,25 @@ use super::quotes::quoted;
 
 /// Beginnings of texts that name a device behind a network, also in forms that its client refuses by name
 /// instead of a file that is not there.
-const SCHEMES: [&str; 4] = ["nbd:", "nbds:", "nbd+", "nbds+"];
+const EXPORTS: [&str; 4] = ["nbd:", "nbds:", "nbd+", "nbds+"];
 
-/// A device behind a network, by the URI of its export.
+/// Beginnings of texts that name an object, or an image in chunks in a store of objects.
+const OBJECTS: [&str; 6] = ["s3://", "gs://", "az://", "http://", "https://", "file://"];
+
+/// What a URI names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetworkKind {
+    /// An export of a server of network block devices.
+    Export,
+    /// An object in a store, or behind HTTP; or an image whose chunks are objects.
+    Object,
+}
+
+/// A device behind a network, by its URI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkLeaf {
-    /// Begins with `nbd://`, `nbds://`, `nbd+unix://` or `nbds+unix://`; or with another form, which its client
+    /// Begins with `nbd://`, `nbds://`, `nbd+unix://`, `nbds+unix://` (an export), or with `s3://`, `gs://`,
+    /// `az://`, `https://`, `http://`, `file://` (an object); or with another form, which its client
     /// refuses.
     pub uri: String,
 }
@@ -29,22 +42,44 @@ pub struct NetworkLeaf {
 pub type OpenNetwork =
     fn(&NetworkLeaf, LeafOptions) -> Result<Arc<dyn BlockDevice>, Box<dyn Error + Send + Sync>>;
 
-static OPENER: OnceLock<OpenNetwork> = OnceLock::new();
+static EXPORT_OPENER: OnceLock<OpenNetwork> = OnceLock::new();
+static OBJECT_OPENER: OnceLock<OpenNetwork> = OnceLock::new();
 
-/// Says how devices behind a network are opened, for the whole process. The first call counts.
-pub fn register_network(open: OpenNetwork) {
-    let _ = OPENER.set(open);
+impl NetworkKind {
+    const fn opener(self) -> &'static OnceLock<OpenNetwork> {
+        match self {
+            Self::Export => &EXPORT_OPENER,
+            Self::Object => &OBJECT_OPENER,
+        }
+    }
+}
+
+/// Says how devices of a kind behind a network are opened, for the whole process. The first call for each
+/// kind counts.
+pub fn register_network(kind: NetworkKind, open: OpenNetwork) {
+    let _ = kind.opener().set(open);
+}
+
+fn begins(text: &str, scheme: &str) -> bool {
+    text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+        && (!scheme.ends_with('+') || text.contains("://"))
 }
 
 impl NetworkLeaf {
     /// The device that `text` names, if it is a URI.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        let begins = |scheme: &&str| {
-            text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
-                && (!scheme.ends_with('+') || text.contains("://"))
-        };
-        SCHEMES.iter().any(begins).then(|| Self { uri: text.to_owned() })
+        let mut schemes = EXPORTS.iter().chain(&OBJECTS);
+        schemes.any(|scheme| begins(text, scheme)).then(|| Self { uri: text.to_owned() })
+    }
+
+    /// What the URI names.
+    #[must_use]
+    pub fn kind(&self) -> NetworkKind {
+        match OBJECTS.iter().any(|scheme| begins(&self.uri, scheme)) {
+            true => NetworkKind::Object,
+            false => NetworkKind::Export,
+        }
     }
 
     /// Opens the device.
@@ -52,7 +87,7 @@ impl NetworkLeaf {
     /// # Errors
     /// It cannot be opened, or this process has no client for it.
     pub fn open(&self, options: LeafOptions) -> Result<Arc<dyn BlockDevice>, StackError> {
-        let Some(open) = OPENER.get() else {
+        let Some(open) = self.kind().opener().get() else {
             return Err(StackError::NoClient { uri: self.uri.as_str().into() });
         };
         open(self, options).map_err(StackError::Network)

@@ -69,6 +69,9 @@ fn a_uri_names_a_network_disk() {
         "nbds+unix://?socket=s",
         "nbd:unix:/s",
         "nbd+vsock://2",
+        "s3://bucket/disk.img",
+        "https://host/disk.img?signature=a,b",
+        "file:///store@name",
     ] {
         assert_eq!(parse(uri).unwrap(), network(uri));
         assert_eq!(network(uri).to_string(), uri);
@@ -84,6 +87,11 @@ fn a_uri_names_a_network_disk() {
         lengths("linear(nbd://a/x,b)", 20 << 10, &[("nbd://a/x", 8 << 10)]).unwrap(),
         [8 << 10, 12 << 10]
     );
+
+    let kind = |uri: &str| NetworkLeaf::parse(uri).map(|leaf| leaf.kind());
+    assert_eq!(kind("nbd://a/x"), Some(NetworkKind::Export));
+    assert_eq!(kind("S3://bucket/x"), Some(NetworkKind::Object));
+    assert_eq!(kind("s3:x"), None);
 
     // A file of such a name needs its directory, or the word.
     assert_eq!(parse("./nbd://a").unwrap(), file("./nbd://a"));
