@@ -99,6 +99,8 @@ impl Client {
     /// # Errors
     /// What the store needs is not configured.
     pub fn new(location: &Location, patience: Duration) -> Result<Self, StoreError> {
+        // An HTTP client wants to know whose cryptography it is to use.
+        handle()?;
         let counts = counts_of(&location.to_string());
         let store = build(location, patience, &counts).map_err(|error| {
             let why = match &error {

@@ -25,9 +25,11 @@ impl Kind {
 }
 
 /// The kind of device that `text` begins with; `None` if it begins with a path. The name of the
-/// kind is followed by `(` or `:`.
+/// kind is followed by `(` or `:`, but not by `://`, as in a URI.
 pub(super) fn kind(text: &[u8]) -> Option<(&'static str, Kind)> {
     Kind::ALL.into_iter().find(|(name, _)| {
-        text.strip_prefix(name.as_bytes()).is_some_and(|rest| matches!(rest, [b'(' | b':', ..]))
+        text.strip_prefix(name.as_bytes()).is_some_and(|rest| {
+            matches!(rest, [b'(' | b':', ..]) && !rest.starts_with(b"://")
+        })
     })
 }
