@@ -18,6 +18,7 @@ use crate::digest::Digest;
 use crate::error::StoreError;
 use nix::fcntl::{FcntlArg, fcntl};
 use parking_lot::Mutex;
+use std::collections::HashMap;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
@@ -58,6 +59,8 @@ pub(crate) struct DiskCache {
     file: File,
     slots: u64,
     turns: [Mutex<()>; TURNS],
+    /// How many of this process have each lock of a group: it is one lock for all of them.
+    groups: Mutex<HashMap<i64, usize>>,
 }
 
 /// The lock of a group of pieces, which the process that fetches them has.
@@ -119,7 +122,7 @@ impl DiskCache {
         lock(&file, libc::F_WRLCK, 0).map_err(failed)?;
         let slots = prepare(&file, options.bytes).map_err(failed)?;
         lock(&file, libc::F_UNLCK, 0).map_err(failed)?;
-        Ok(Self { file, slots, turns: Default::default() })
+        Ok(Self { file, slots, turns: Default::default(), groups: Mutex::default() })
     }
 
     const fn sets(&self) -> u64 {
@@ -200,15 +203,25 @@ impl DiskCache {
     pub(crate) fn lock_group(&self, key: &Digest) -> Option<GroupLock<'_>> {
         // Below 2^61.
         let at = GROUP_LOCKS + (number(&key.0[8..16]) >> 3) as i64;
+        // Counted before, so that nobody gives it back meanwhile.
+        *self.groups.lock().entry(at).or_default() += 1;
+        let held = GroupLock { cache: self, at };
         lock(&self.file, libc::F_WRLCK, at).ok()?;
-        Some(GroupLock { cache: self, at })
+        Some(held)
     }
 }
 
 impl Drop for GroupLock<'_> {
     fn drop(&mut self) {
-        // It ends with the file at the latest.
-        let _ = lock(&self.cache.file, libc::F_UNLCK, self.at);
+        let mut groups = self.cache.groups.lock();
+        if let Some(count) = groups.get_mut(&self.at) {
+            *count -= 1;
+            if *count == 0 {
+                groups.remove(&self.at);
+                // It ends with the file at the latest.
+                let _ = lock(&self.cache.file, libc::F_UNLCK, self.at);
+            }
+        }
     }
 }
 

@@ -44,6 +44,12 @@ impl StoreDriver {
     }
 }
 
+impl Drop for StoreDriver {
+    fn drop(&mut self) {
+        self.pool.close();
+    }
+}
+
 impl Driver for StoreDriver {
     type Queue = Synchronous<Self>;
 

@@ -15,7 +15,7 @@ use crate::error::StoreError;
 use crate::origin::{GROUP, Origin};
 use crate::traffic::Counts;
 use memory::{Flight, Memory, Piece, Slot};
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,6 +31,11 @@ pub(crate) struct Pool {
     state: Mutex<State>,
     note: Note,
     has_noted: AtomicBool,
+    /// Nobody reads any more.
+    is_closed: AtomicBool,
+    /// Fetches that another process can have from the cache when they are done.
+    fetching: Mutex<usize>,
+    fetched: Condvar,
 }
 
 #[derive(Default)]
@@ -41,8 +46,26 @@ struct State {
 
 impl Pool {
     pub(crate) fn new(origin: Box<dyn Origin>, disk: Option<Arc<DiskCache>>, note: Note) -> Self {
-        let (state, has_noted) = (Mutex::default(), AtomicBool::new(false));
-        Self { origin, disk, state, note, has_noted }
+        Self {
+            origin,
+            disk,
+            state: Mutex::default(),
+            note,
+            has_noted: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
+            fetching: Mutex::new(0),
+            fetched: Condvar::new(),
+        }
+    }
+
+    /// Ends reading. What is being fetched gets into the cache, or would be fetched again by the next process;
+    /// what was to be fetched later is not.
+    pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::SeqCst);
+        let mut fetching = self.fetching.lock();
+        while *fetching > 0 && self.disk.is_some() {
+            self.fetched.wait(&mut fetching);
+        }
     }
 
     pub(crate) fn origin(&self) -> &dyn Origin {
@@ -137,6 +160,15 @@ impl Pool {
         if let Some(found) = self.cached(&pieces) {
             return Ok(found);
         }
+        *self.fetching.lock() += 1;
+        let brought = self.fetch_for(disk, pieces);
+        *self.fetching.lock() -= 1;
+        self.fetched.notify_all();
+        brought
+    }
+
+    /// Fetches pieces, and keeps them for others.
+    fn fetch_for(&self, disk: &DiskCache, pieces: Range<u64>) -> Result<Vec<Piece>, StoreError> {
         let fetched = self.fetch(pieces.clone())?;
         let kept = pieces.zip(&fetched).filter(|(number, _)| !self.origin.is_zero(*number));
         for (number, piece) in kept {
@@ -167,6 +199,9 @@ impl Pool {
     }
 
     fn fetch(&self, pieces: Range<u64>) -> Result<Vec<Piece>, StoreError> {
+        if self.is_closed.load(Ordering::SeqCst) {
+            return Err(StoreError::local(self.origin.name(), &"it was closed"));
+        }
         let bytes = self.origin.fetch(pieces.clone())?;
         let expected: u64 = pieces.map(|number| self.origin.piece_length(number)).sum();
         if bytes.len() as u64 != expected {

@@ -26,7 +26,8 @@ impl Volume {
             Ok(volume) => volume,
             Err(error) => Self::finished_in_memory(device, error)?,
         };
-        volume.prefetch_headers();
+        // Those who read files need no headers of groups.
+        volume.prefetch_inodes([volume.geometry().root_inode]);
         let device = Arc::clone(volume.cache().device());
         let ends = log::ends(&device, volume.geometry())?;
         if ends.state != LogState::Dirty {

@@ -330,6 +330,7 @@ impl Volume {
     /// # Errors
     /// A group's headers are damaged, or the device failed.
     pub(crate) fn counters(&self) -> Result<Counters, Error> {
+        self.prefetch_headers();
         let mut sum = Counters::default();
         for ag in (0..self.geometry.ag_count).map(AgNumber) {
             // Waits, so there is a guard.

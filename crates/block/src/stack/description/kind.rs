@@ -28,8 +28,7 @@ impl Kind {
 /// kind is followed by `(` or `:`, but not by `://`, as in a URI.
 pub(super) fn kind(text: &[u8]) -> Option<(&'static str, Kind)> {
     Kind::ALL.into_iter().find(|(name, _)| {
-        text.strip_prefix(name.as_bytes()).is_some_and(|rest| {
-            matches!(rest, [b'(' | b':', ..]) && !rest.starts_with(b"://")
-        })
+        text.strip_prefix(name.as_bytes())
+            .is_some_and(|rest| matches!(rest, [b'(' | b':', ..]) && !rest.starts_with(b"://"))
     })
 }
