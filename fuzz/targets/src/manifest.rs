@@ -27,9 +27,7 @@ pub(crate) fn run(input: &[u8]) {
     let text = String::from_utf8_lossy(input);
     if let Ok(location) = Location::parse(&text) {
         let shown = location.to_string();
-        assert!(
-            !location.reference().is_some() || shown.contains('@'),
-            "an image without its name"
-        );
+        let is_shown = location.reference().is_none() || shown.contains('@');
+        assert!(is_shown, "an image without its name");
     }
 }

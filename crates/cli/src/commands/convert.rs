@@ -25,6 +25,7 @@ use undercroft_xfs::recovery::LogState;
 const PIECE: u64 = 1 << 20;
 /// Bytes that become a hole where they are all zeroes.
 const HOLE: usize = 64 << 10;
+static ZEROES: [u8; HOLE] = [0; HOLE];
 
 /// Copy a disk into a new file: raw, with holes, or as qcow2.
 ///
@@ -167,7 +168,7 @@ fn copy(disk: &dyn BlockDevice, free: &[Range<u64>], to: &File) -> Result<Report
             report.skipped_bytes += end - from;
         }
         for (at, part) in (start..).step_by(HOLE).zip(piece.chunks(HOLE)) {
-            if part.iter().any(|byte| *byte != 0) {
+            if *part != ZEROES[..part.len()] {
                 to.write_all_at(part, at)?;
                 report.data_bytes += part.len() as u64;
             }

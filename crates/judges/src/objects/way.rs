@@ -204,8 +204,8 @@ impl Shared {
         // The wire is one: answers come in turns.
         let speed = self.speed.load(Ordering::SeqCst);
         for piece in answer.chunks(64 << 10) {
-            if speed > 0 {
-                let time = Duration::from_nanos(piece.len() as u64 * 1_000_000_000 / speed);
+            if let Some(time) = (piece.len() as u64 * 1_000_000_000).checked_div(speed) {
+                let time = Duration::from_nanos(time);
                 let mut free_at = lock(&self.free_at);
                 *free_at = (*free_at).max(Instant::now()) + time;
                 let until = *free_at;
@@ -232,7 +232,7 @@ fn pass_on(port: u16, asked: &Asked, body: &[u8]) -> io::Result<Vec<u8>> {
     let mut server = TcpStream::connect(("127.0.0.1", port))?;
     let mut head = format!("{} {} HTTP/1.1\r\n", asked.method, asked.target);
     for (name, value) in asked.headers.iter().filter(|(name, _)| name != "connection") {
-        head.push_str(&format!("{name}: {value}\r\n"));
+        head.extend([name, ": ", value, "\r\n"]);
     }
     head.push_str("connection: close\r\n\r\n");
     server.write_all(head.as_bytes())?;

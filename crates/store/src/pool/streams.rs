@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 /// Readers that are remembered.
-const STREAMS: usize = 16;
-/// Most pieces that are fetched ahead of a reader.
-const WINDOW: u64 = 32;
+const STREAMS: usize = 8;
+/// Most pieces that are fetched ahead of a reader: of all readers together half of those that are kept.
+const WINDOW: u64 = 16;
 
 /// Readers by where they ended.
 #[derive(Default)]
