@@ -36,11 +36,11 @@ pub mod load;
 pub mod loop_device;
 pub mod mount;
 pub mod nbd;
-pub mod objects;
 pub mod populate;
 
 pub mod composefs;
 pub mod lvm;
+pub mod objects;
 pub mod served;
 pub mod xfsprogs;
 

@@ -1,7 +1,7 @@
 //! The processors that there are binaries for, and the tools that build for them.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Result, ensure};

@@ -30,6 +30,8 @@ use undercroft_block::{BlockDevice, Engine, Unchanging, mounted_at};
 use undercroft_fs::{FileSystem, OpenOptions};
 #[cfg(feature = "network")]
 use undercroft_nbd::client::ClientError;
+#[cfg(feature = "objects")]
+use undercroft_store::StoreError;
 use undercroft_xfs::format::FileType;
 use undercroft_xfs::inode::{ForkContent, InodeState};
 use undercroft_xfs::ops;
@@ -614,13 +616,24 @@ fn protection(error: &anyhow::Error) -> Option<String> {
             error.downcast_ref(),
             Some(ContainerError::ReadOnly { .. } | ContainerError::Past { .. })
         ),
-        #[cfg(feature = "network")]
-        Some(StackError::Network(error)) => {
-            matches!(error.downcast_ref(), Some(ClientError::ReadOnly { .. }))
-        }
+        Some(StackError::Network(error)) => is_read_only(&**error),
         _ => false,
     });
     is_protection.then(|| report::message(error))
+}
+
+/// Whether what is behind a network only lets itself be read.
+fn is_read_only(error: &(dyn Error + Send + Sync + 'static)) -> bool {
+    #[cfg(feature = "network")]
+    if let Some(ClientError::ReadOnly { .. }) = error.downcast_ref() {
+        return true;
+    }
+    #[cfg(feature = "objects")]
+    if let Some(StoreError::ReadOnly { .. }) = error.downcast_ref() {
+        return true;
+    }
+    let _ = error;
+    false
 }
 
 /// How a volume is to be opened for a mount.

@@ -125,6 +125,7 @@ fn an_image_lives_in_a_directory() {
     let served =
         succeeds(["serve", &uri, "--read-only", "--exec", "sh", "-c", "nbdinfo --size $NBD_URI"]);
     assert_eq!(served.trim(), (300_u64 << 20).to_string());
+    assert!(succeeds(["mount", &uri, "--exec", "ls", "etc"]).contains("199"));
     let pinned =
         format!("{}sha256:{}", uri.trim_end_matches("v1"), published["digest"].as_str().unwrap());
     assert!(succeeds(["ls", &pinned, "/"]).contains("large"));

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
-use super::way::Asked;
+use super::asked::Asked;
 
 /// All of an answer to a request for a file.
 pub(super) fn of_file(path: &Path, asked: &Asked) -> io::Result<Vec<u8>> {

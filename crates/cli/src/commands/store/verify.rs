@@ -53,7 +53,7 @@ pub(in super::super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome>
     for (names, digest) in images(&repository, reference)? {
         let bar = Progress::new();
         let verified = undercroft_store::verify(&repository, &digest, &mut |done, all| {
-            bar.show_bytes(done, all)
+            bar.show_bytes(done, all);
         });
         drop(bar);
         let verified = verified?;
