@@ -15,8 +15,8 @@ pub(crate) const IMAGE_HEADING: &str = "Image";
 /// The option.
 #[derive(clap::Args, Default)]
 pub(crate) struct StatsArgs {
-    /// Print what passed through each device at the end: bios in, requests out, bytes, latencies; of
-    /// object stores the requests (GETs, PUTs) and the bytes that came and went.
+    /// Print what passed through each device at the end: bios in, requests out, bytes, latencies; GETs of
+    /// object stores.
     /// For each hardware queue, the bios whose request was started on the CPU that submitted it
     /// (Q-local) or on another (Q-remote), and the requests answered on the CPU where they ended
     /// (C-local) or handed to another for it (C-remote). As tables on standard error; with --json

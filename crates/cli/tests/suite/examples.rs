@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use crate::run::succeeds;
 
 /// Examples for what a test cannot give them: fio, which need not be there, and whole disks.
-const ELSEWHERE: [&str; 11] = [
+const ELSEWHERE: [&str; 15] = [
     // They want files that were removed; the tests of `deleted` have some.
     "undercroft undelete disk.img /home/ann rescued",
     "undercroft undelete disk.img --all --since @1764410000 rescued",
@@ -22,6 +22,11 @@ const ELSEWHERE: [&str; 11] = [
     "undercroft repair --undo /root/sdb1.undo /dev/sdb1",
     // It takes an upgrade back, of which there is no file.
     "undercroft upgrade --undo-with disk.undo disk.img",
+    // They want a bucket; the tests of `objects` have one.
+    "undercroft publish root.img s3://bucket/images@v1",
+    "undercroft fetch s3://bucket/images@v1 root.img",
+    "undercroft verify s3://bucket/images@v1",
+    "undercroft prune --forget v1 --unnamed s3://bucket/images",
     "undercroft lab iops --smoke --driver file-io_uring --driver file-threads --batch 32 --fio",
     "undercroft resync 'stripe:64k(mirror(/dev/sda,/dev/sdb),mirror(/dev/sdc,/dev/sdd))' /dev/sdd",
 ];

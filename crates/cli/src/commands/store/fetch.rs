@@ -42,7 +42,7 @@ pub(in super::super) struct Args {
 const EXAMPLES: &str = "\
 Examples:
   undercroft fetch s3://bucket/images@v1 root.img
-  undercroft fetch store@v1 root.img && undercroft check root.img";
+  undercroft publish root.img store@v1 && undercroft fetch store@v1 copy.img";
 
 pub(in super::super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     output_file::check(&args.target, args.force)?;

@@ -47,7 +47,7 @@ pub(in super::super) struct Args {
 const EXAMPLES: &str = "\
 Examples:
   undercroft prune --forget v1 --unnamed s3://bucket/images
-  undercroft prune --dry-run --grace 0 store";
+  undercroft publish root.img store@v1 && undercroft prune --dry-run store";
 
 #[derive(Serialize)]
 struct Report {

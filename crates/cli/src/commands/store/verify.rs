@@ -29,7 +29,7 @@ pub(in super::super) struct Args {
 const EXAMPLES: &str = "\
 Examples:
   undercroft verify s3://bucket/images@v1
-  undercroft verify store";
+  undercroft publish root.img store@v1 && undercroft verify store";
 
 /// An image, as JSON.
 #[derive(Serialize)]
