@@ -18,7 +18,7 @@ use undercroft_store::{Digest, Reference, Repository, Verified};
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(in super::super) struct Args {
-    /// The image, or all of a store: s3://BUCKET/PREFIX[@NAME], gs://, az://, or a directory, DIR[@NAME].
+    /// All of a store, s3://BUCKET/PREFIX, gs://, az://, or a directory; with @NAME behind it one image.
     #[arg(value_name = "STORE[@NAME]")]
     source: String,
 
