@@ -14,7 +14,7 @@ use serde_json::Value;
 use undercroft_judges::objects::{Fault, Moto, Way};
 use undercroft_judges::{Xfsprogs, rounds};
 
-use crate::run::{program, sample, succeeds, tree};
+use crate::run::{Sample, program, sample, succeeds, tree};
 
 /// A server with a bucket, and a way to it.
 struct Bucket {
@@ -414,21 +414,21 @@ fn killed_at(bucket: &Bucket, arguments: &[&str], request: u64, behind: bool) ->
 #[test]
 fn no_kill_leaves_a_manifest_without_a_chunk() {
     let home = tempfile::tempdir().unwrap();
-    let (_, image) = volume(home.path());
+    let Sample { image, .. } = &sample(&["--size", "64M"]);
     let bucket = Bucket::new();
     let store = "s3://bucket/killed";
     let name = format!("{store}@v1");
     let file = home.path().join("file");
-    let step = rounds(3, 1);
+    let step = rounds(2, 1);
     let (mut kills, mut request) = (0, 0);
-    let publish = ["publish", &image, &name];
+    let publish = ["publish", image, &name];
     let prune = ["prune", "--grace", "0", "--unnamed", store];
     for (arguments, behind) in [(&publish[..], true), (&prune[..], true), (&prune[..], false)] {
         request = 0;
         loop {
             // Something to send, and with that something that has lost its name.
             fs::write(&file, format!("{kills} {behind}").repeat(1000)).unwrap();
-            succeeds(["put", "--force", &image, file.to_str().unwrap(), "/file"]);
+            succeeds(["put", "--force", image, file.to_str().unwrap(), "/file"]);
             if arguments[0] == "prune" {
                 bucket.succeeds(&publish);
             }
