@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
-use undercroft_block::{BlockDevice, Buffer, SECTOR_SIZE, Sector, read_buffer};
+use undercroft_block::{BlockDevice, Buffer, SECTOR_SIZE, Sector, is_zero, read_buffer};
 
 /// Chunks that are hashed, compressed and sent at a time.
 const WORKERS: usize = 8;
@@ -41,8 +41,6 @@ pub struct Published {
     /// Those that were not there yet.
     pub new_chunks: u64,
 }
-
-static ZEROES: [u8; 64 << 10] = [0; 64 << 10];
 
 struct Chunk {
     number: u64,
@@ -195,8 +193,7 @@ fn content(
         let (from, to) = (range.start.max(start) - start, range.end.min(end) - start);
         content[from as usize..to as usize].fill(0);
     }
-    let is_zero = content.chunks(ZEROES.len()).all(|piece| *piece == ZEROES[..piece.len()]);
-    Ok((!is_zero).then_some(content))
+    Ok((!is_zero(&content)).then_some(content))
 }
 
 /// Sends chunks until there are no more, or one fails.

@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use undercroft_block::stack::Description;
-use undercroft_block::{BlockDevice, SECTOR_SIZE, Sector, read_buffer};
+use undercroft_block::{BlockDevice, SECTOR_SIZE, Sector, is_zero, read_buffer};
 use undercroft_image::pack::to_qcow2;
 use undercroft_xfs::Volume;
 use undercroft_xfs::frag::for_each_free;
@@ -25,7 +25,6 @@ use undercroft_xfs::recovery::LogState;
 const PIECE: u64 = 1 << 20;
 /// Bytes that become a hole where they are all zeroes.
 const HOLE: usize = 64 << 10;
-static ZEROES: [u8; HOLE] = [0; HOLE];
 
 /// Copy a disk into a new file: raw, with holes, or as qcow2.
 ///
@@ -168,7 +167,7 @@ fn copy(disk: &dyn BlockDevice, free: &[Range<u64>], to: &File) -> Result<Report
             report.skipped_bytes += end - from;
         }
         for (at, part) in (start..).step_by(HOLE).zip(piece.chunks(HOLE)) {
-            if *part != ZEROES[..part.len()] {
+            if !is_zero(part) {
                 to.write_all_at(part, at)?;
                 report.data_bytes += part.len() as u64;
             }
