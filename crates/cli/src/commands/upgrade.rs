@@ -61,7 +61,7 @@ pub(super) struct Args {
 const EXAMPLES: &str = "\
 Examples:
   undercroft upgrade --to lts-6.12 --dry-run disk.img     what would change
-  undercroft upgrade --to lts-6.12 disk.img               all that mkfs of the time of Linux 6.12 turned on
+  undercroft upgrade --to lts-6.12 disk.img               do it
   undercroft upgrade --features +rmapbt,+reflink disk.img
   undercroft upgrade --to default --undo disk.undo disk.img
   undercroft upgrade --undo-with disk.undo disk.img";

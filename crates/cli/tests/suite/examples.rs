@@ -32,7 +32,7 @@ const ELSEWHERE: [&str; 15] = [
 ];
 
 /// The volumes that the examples of a command speak of; those of others need none.
-const VOLUMES: [(&str, &[&str]); 24] = [
+const VOLUMES: [(&str, &[&str]); 25] = [
     ("", &["disk.img"]),
     ("build", &["base.img"]),
     ("convert", &["root.img"]),
