@@ -112,6 +112,7 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
 }
 
 /// Copies a disk into a new file, with holes.
+#[cfg(feature = "objects")]
 pub(super) fn to_raw(disk: &dyn BlockDevice, target: &Path, force: bool) -> Result<Report> {
     write(target, force, |new, _| copy(disk, &[], new))
 }

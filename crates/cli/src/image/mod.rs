@@ -24,7 +24,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use undercroft_block::stack::{
-    Description, DeviceReport, DiskFormat, LeafDescription, MirrorEvent, NetworkKind, StackError,
+    Description, DeviceReport, DiskFormat, LeafDescription, MirrorEvent, StackError,
 };
 use undercroft_block::{BlockDevice, Engine, Unchanging, mounted_at};
 use undercroft_fs::{FileSystem, OpenOptions};
@@ -318,7 +318,11 @@ impl ImageArgs {
     #[cfg(feature = "network")]
     pub(crate) fn uri(&self) -> Option<&str> {
         match &self.image.device {
-            Description::Network(leaf) if leaf.kind() == NetworkKind::Export => Some(&leaf.uri),
+            Description::Network(leaf)
+                if leaf.kind() == undercroft_block::stack::NetworkKind::Export =>
+            {
+                Some(&leaf.uri)
+            }
             _ => None,
         }
     }
