@@ -39,7 +39,8 @@ impl Sub for Usage {
     /// The usage between an earlier point `other` and this one.
     fn sub(self, other: Self) -> Self {
         Self {
-            cpu_ns: self.cpu_ns - other.cpu_ns,
+            // The kernel scales both parts of it anew each time, so a short one can come out shorter.
+            cpu_ns: self.cpu_ns.saturating_sub(other.cpu_ns),
             voluntary: self.voluntary - other.voluntary,
             involuntary: self.involuntary - other.involuntary,
         }

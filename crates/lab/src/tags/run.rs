@@ -66,6 +66,15 @@ pub(super) struct Measured {
     pub(super) latencies: Vec<LatencyRecorder>,
 }
 
+/// Ends the workers when it is dropped, also by a panic: the scope waits for them, and would for ever.
+struct Stop<'s>(&'s AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 impl Setup {
     /// Runs the variant once.
     ///
@@ -142,8 +151,9 @@ impl Setup {
             let workers =
                 muster(scope, worker_gate, jobs.len(), begin).inspect_err(|_| device.close())?;
             worker_gate.open();
+            let stopped = Stop(stop);
             let window = self.window(set, device);
-            stop.store(true, Ordering::Relaxed);
+            drop(stopped);
             dismiss(workers);
             device.close();
             let mut latencies = vec![LatencyRecorder::default(); self.classes.len()];
@@ -164,7 +174,8 @@ impl Setup {
         let window = Counts {
             ios: end.ios.iter().zip(&begin.ios).map(|(end, begin)| end - begin).collect(),
             gets: end.gets - begin.gets,
-            puts: end.puts - begin.puts,
+            // What is in use is counted a moment after what was had: a window without progress may seem to go back.
+            puts: end.puts.saturating_sub(begin.puts),
             sleeps: end.sleeps - begin.sleeps,
             wakes: end.wakes - begin.wakes,
             wakes_used: end.wakes_used - begin.wakes_used,
